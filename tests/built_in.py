@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from dynid.experiment.experiment import FilterSettings, MaskSettings
@@ -23,6 +24,13 @@ def robot_of(name: str) -> Mechanism:
     return load_robot(name)
 
 
+def written_robot(folder: Path, text: str) -> Mechanism:
+    """The robot of a file with this text."""
+    file = folder / "robot.yaml"
+    file.write_text(text, encoding="utf-8")
+    return load_robot(file)
+
+
 @cache
 def demo_of(name: str) -> Demo:
     """Its simulated experiment."""
@@ -32,3 +40,9 @@ def demo_of(name: str) -> Demo:
 def truth_of(name: str) -> dict[str, float]:
     """Its true standard parameters by name, SI."""
     return dict(demo_of(name).truth)
+
+
+def codes(found: Any) -> list[str]:
+    """Codes of the warnings of a result or a validation, the notices of a robot or a log, or of a list."""
+    listed = getattr(found, "warnings", getattr(found, "notices", found))
+    return [notice.code for notice in listed]

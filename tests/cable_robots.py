@@ -46,10 +46,8 @@ def robot_on(cables: CableSet, pose: np.ndarray = POSE) -> Mechanism:
     return replace(locked(robot), cables=own, start={k: float(v) for k, v in start.items()})
 
 
-def paper_robot(eyelets: bool = False) -> tuple[CableSet, Platform, LockedCables, np.ndarray]:
-    """Oracle and dynid's robot with the lengths of POSE; with eyelets instead of pulleys if wanted."""
+def paper_robot() -> tuple[CableSet, Platform, LockedCables, np.ndarray]:
+    """Oracle and dynid's robot with the lengths of POSE."""
     cables, platform = cable4(), platform10()
-    if eyelets:
-        cables = replace(cables, radius=np.zeros(4))
     robot = LockedCables(robot_on(cables), parameters(platform))
     return cables, platform, robot, lengths(cables, POSE[:3], rotation(POSE[3:]))

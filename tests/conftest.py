@@ -104,14 +104,13 @@ def here(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def load(tmp_path: Path) -> Callable[[str], Any]:
-    """Text -> the mechanism of a robot file with it."""
-    from dynid.mechanism.robot_file.robot_file import load_robotfile
+def load(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..., Any]:
+    """Text -> the mechanism of a file with it, called ROBOT_FILE in the module, else a robot file."""
+    from dynid.mechanism.load import load_robot
 
-    def write_and_load(text: str) -> Any:
-        file = tmp_path / "robot.yaml"
-        file.write_text(text)
-        return load_robotfile(file)
+    def write_and_load(text: str, name: str = getattr(request.module, "ROBOT_FILE", "robot.yaml")) -> Any:
+        (tmp_path / name).write_text(text)
+        return load_robot(tmp_path / name)
 
     return write_and_load
 

@@ -19,6 +19,15 @@ async function look(browser, file) {
   await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => setTimeout(done, 0))));
   seen.seconds = (Date.now() - start) / 1000;
   await page.evaluate(() => { document.querySelectorAll("main details:not(.behind)").forEach((d) => { d.open = true; }); window.dynid.drawAll(); });
+  // The numbers of a plot fit beside each other: nobody reads a table of fifty columns.
+  seen.numbers = await page.evaluate(() => {
+    document.querySelectorAll("details.behind").forEach((d) => { d.open = true; });
+    return new Promise((done) => setTimeout(() => {
+      const boxes = [...document.querySelectorAll("details.behind .scroll")];
+      document.querySelectorAll("details.behind").forEach((d) => { d.open = false; });
+      done(boxes.map((b) => b.querySelectorAll("th").length));
+    }, 200));
+  });
   seen.plots = await page.evaluate(() => [...document.querySelectorAll(".plot")].map((p) => p.querySelectorAll("svg").length));
   seen.robot = await page.evaluate(() => {
     const c = document.getElementById("robot");

@@ -35,7 +35,8 @@ async function main(address, picture) {
   seen.motion = await page.textContent("#motions strong");
   seen.planned = await planned.$eval("#robot", (c) => c.getContext("2d").getImageData(0, 0, c.width, c.height).data.some((v, i) => i % 4 === 3 && v > 0));
   seen.distances = await planned.textContent("#robot-read");
-  await page.fill("#logs", "odd.csv");
+  await page.selectOption('select[data-adds="logs"]', "odd.csv"); // offered, and not loaded yet
+  seen.unread = [await page.inputValue("#logs"), await page.isVisible("#unread")];
   await page.click("#files button");
   await page.waitForSelector("#loaded .warning");
   seen.refusal = await page.textContent("#loaded .warning");
@@ -57,6 +58,7 @@ async function main(address, picture) {
   await page.click("#run button");
   await ended("identify");
   seen.result = await page.textContent("#list .verdict strong");
+  seen.outcome = await page.getAttribute("#outcome", "href");
   await page.click("#list button");
   const report = await (await page.waitForSelector("#shown")).contentFrame();
   await report.waitForSelector("h1");
@@ -79,6 +81,8 @@ async function main(address, picture) {
   for (const width of [400, 800, 1300]) {
     await page.setViewportSize({ width, height: 900 });
     await page.waitForTimeout(150);
+    const inside = await page.$eval("#view", (one) => one.contentDocument.documentElement.scrollHeight <= one.clientHeight);
+    if (!inside) { seen.errors.push(`the robot is cut at ${width} px`); }
     seen.widths[width] = await page.evaluate(() => document.documentElement.scrollWidth);
   }
   if (axe) {

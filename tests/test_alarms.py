@@ -29,6 +29,7 @@ from dynid.robots.demo_file import demo_file, read_demo
 from dynid.simulation.prescribed import simulate_log
 from dynid.statistics.estimate import NOT_TESTED, ParameterEstimate, ResidualTest, Validation
 from dynid.validation.hypotheses import other_clocks, other_gravity
+from tests.built_in import codes, written_robot
 from tests.wrist import Setup, wrist_log
 
 # A beam that two motors push, one at each end; the closed loop holds its feet together.
@@ -68,21 +69,11 @@ limits: {rail: {q: [0, 12], dq: 2, ddq: 2}, lift: {q: [0, 1], dq: 1, ddq: 2}}
 """
 
 
-def described(folder, text: str):
-    file = folder / "robot.yaml"
-    file.write_text(text)
-    return load_robot(file)
-
-
 def checks_of(robot, log):
     experiment = Experiment(robot=robot)
     problem = prepare(robot, [log], experiment)
     fit = linear_fit(problem, experiment)
     return Finished(fit).answered(check_residuals(fit))
-
-
-def codes(found) -> list[str]:
-    return [notice.code for notice in found]
 
 
 @cache
@@ -98,7 +89,7 @@ def ur5_log(noise: float = 1.0):
 
 @cache
 def gantry_log(folder, seed: int, tension: float = 0.0):
-    robot = described(folder, GANTRY)
+    robot = written_robot(folder, GANTRY)
     truth = {
         one.name: MASSES.get(one.name, 10.0 * one.name.startswith("F")) for one in parameter_table(robot)
     }
@@ -380,7 +371,7 @@ def sure(name: str, unit: str, value: float) -> ParameterEstimate:
 
 def test_the_size_of_a_slider_crank_is_that_of_its_links(tmp_path) -> None:
     """The rod is in the frame of the loop: without it 1.5 kg had 6 cm to be in."""
-    robot = described(tmp_path, SLIDER_CRANK)
+    robot = written_robot(tmp_path, SLIDER_CRANK)
     assert reach(robot) == pytest.approx(0.06 + 0.2)
     found = [sure("M_piston", "kg", 1.5), sure("ZZ_disc", "kg m^2", 5e-3)]
     assert not list(check_scale(found, robot))
@@ -388,7 +379,7 @@ def test_the_size_of_a_slider_crank_is_that_of_its_links(tmp_path) -> None:
 
 
 def test_the_travel_of_a_prismatic_joint_is_no_link(tmp_path) -> None:
-    robot = described(tmp_path, LINEAR_AXIS)
+    robot = written_robot(tmp_path, LINEAR_AXIS)
     found = [sure("M_sledge", "kg", 20.0)]
     # 12 m of rail do not make the sledge too light, nor 0.2 m of links too heavy.
     assert not list(check_scale(found, robot))

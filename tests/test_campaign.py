@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -22,11 +23,12 @@ from dynid.base.rank import independent_columns
 from dynid.campaign import joined as joining
 from dynid.campaign import tree as tree_module
 from dynid.campaign.campaign import run_campaign
+from dynid.campaign.dates import number_of
 from dynid.campaign.factors import FACTORS, Leaf, cut, leaf_file, merged
-from dynid.campaign.file import Run, number_of, read_campaign, runs_of
+from dynid.campaign.file import Run, read_campaign, runs_of
 from dynid.campaign.fleet import ALARM, fleet_of
 from dynid.campaign.joined import Joined, Merge
-from dynid.campaign.journal import write_entry
+from dynid.campaign.journal import Entry, write_entry
 from dynid.campaign.shared_settings import favoured_settings, shared_settings
 from dynid.campaign.stores import remote_paths, remote_stamp
 from dynid.campaign.tree import tree
@@ -430,7 +432,7 @@ def test_an_interrupted_command_says_what_is_kept(made, tmp_path, monkeypatch):
         assert "nothing is kept" in result.output
         folder = tmp_path / "one"
         folder.mkdir()
-        write_entry(folder, "digest", Outcome("a", verdict="good"))
+        write_entry(folder, Entry("digest", Outcome("a", verdict="good")))
         assert "1 finished run is kept" in dynid(*options, "--out", str(folder)).output
 
 
@@ -610,6 +612,21 @@ def test_robots_whose_friction_grows_are_found_without_false_alarms():
         assert {(one.robot, one.parameter) for one in found} == expected
     steps = fleet_of(_fleet(3, lambda month: 0.15 * (month >= 3))).changes
     assert {(one.robot, one.parameter) for one in steps} == expected
+
+
+def test_a_fleet_with_few_dates_gives_no_all_clear():
+    """Five days of three robots prove large changes only: the largest is named, with what it would need."""
+    found = fleet_of(_fleet(4, lambda month: 0.04 * month, months=5, robots=3))
+    assert not found.changes
+    assert re.search(
+        r"the largest, a \w+ of Fv_2 of r[0-2] by \+\d+\.\d %, has \d+\.\d sigma; .* need about \d+",
+        found.unproved,
+    )
+    many = fleet_of(_fleet(1, lambda month: 0.03 * month))
+    assert many.unproved == ""
+    few = fleet_of(_fleet(4, lambda month: 0.25 * month, months=3, robots=3))
+    assert few.unproved == "changes over time are tested from 5 days of a robot on"
+    assert not fleet_of(_fleet(4, lambda _: 0.0, months=1, robots=3)).unproved
 
 
 def test_clean_fleets_raise_alarms_as_rarely_as_promised():

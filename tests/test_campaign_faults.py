@@ -4,9 +4,11 @@ import errno
 import json
 import os
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from unittest.mock import patch
 
 import fsspec
 import pytest
@@ -14,13 +16,15 @@ from click.testing import CliRunner
 
 from dynid.campaign import campaign as module
 from dynid.campaign.campaign import run_campaign
-from dynid.campaign.file import Run, _paths, number_of, read_campaign, runs_of
+from dynid.campaign.dates import number_of
+from dynid.campaign.file import Run, _paths, read_campaign, runs_of
 from dynid.campaign.joined import _usable
 from dynid.campaign.journal import digest, read_journal
 from dynid.campaign.shared_settings import favoured_settings
 from dynid.campaign.stores import StoreError
 from dynid.campaign.work import Made, Outcome, failed, make
 from dynid.cli import main
+from dynid.common import engine
 from dynid.common.engine import Died, _check_versions
 from dynid.common.errors import InputError
 from dynid.common.versions import version_of
@@ -28,6 +32,7 @@ from dynid.excitation import excite as excitation
 from dynid.report.json_file import read_result
 from dynid.report.output import write_files
 from dynid.report.seal import verify
+from dynid.report.sections.provenance import command_line
 from dynid.report.terminal import StageClock
 from tests.workspace import ARM, make_workspace
 
@@ -371,3 +376,91 @@ def test_the_time_left_of_each_stage_follows_from_its_own_pace():
     assert clock.left(0.5, 500.0) == "about 7 min left"
     assert clock.left(0.1, 1000.0) == ""  # a new stage
     assert clock.left(0.2, 2000.0) == "about 2.2 h left"
+
+
+def test_one_misnamed_file_is_set_aside_and_the_others_are_not(fleet):
+    """In a campaign and in a watched folder, where such a file can arrive at any time."""
+    odd = fleet / "data" / "a" / "copy of march.csv"
+    odd.write_bytes((fleet / "data" / "a" / "2026-01.csv").read_bytes())
+    for options in ({}, {"logs_in": fleet}):
+        new, done = _names(fleet, **options)
+        (aside,) = done.set_aside
+        assert "'copy of march'" in aside.reason
+        assert "is not a date" in aside.reason
+        assert sum(outcome.verdict != "" for outcome in done.outcomes) == len(done.outcomes) - 1 > 1
+    assert new == []  # nothing is repeated
+
+
+def test_results_stay_in_the_fleet_when_their_logs_are_archived(fleet):
+    """Until their folder is deleted, or the file asks for other robots or settings."""
+    _, whole = _names(fleet)
+    archived = fleet / "data" / "a" / "2026-01.csv"
+    content = archived.read_bytes()
+    archived.unlink()
+    new, done = _names(fleet)
+    assert new == []
+    assert {run.name for run in done.runs} == {run.name for run in whole.runs}
+    assert "logs were not found now: 1;" in done.notes[-1]
+    assert archived.name in (fleet / "out" / "summary.json").read_text()
+    # A folder of the logs of one day, watched into the same results.
+    today = fleet / "today" / "data" / "a"
+    today.mkdir(parents=True)
+    (today / "2026-07.csv").write_bytes(content)
+    new, done = _names(fleet, logs_in=fleet / "today")
+    assert len(new) == 1
+    assert len(done.runs) == len(whole.runs) + 1
+    assert len(done.fleet.histories) > 0
+    # Patterns that exclude a log which is there exclude its result; other settings exclude all.
+    (fleet / "fleet.yaml").write_text(SETTINGS + RUNS.replace("data/{unit}", "data/b"))
+    _, narrowed = _names(fleet)
+    assert "arm-a-2026-02" not in {run.name for run in narrowed.runs}
+    (fleet / "fleet.yaml").write_text("settings: {auto: off, estimator: ols}\n" + RUNS)
+    assert len(_names(fleet)[1].runs) == len(whole.runs) - 1
+
+
+def test_robots_of_two_descriptions_are_two_robots_also_with_one_name(fleet):
+    (fleet / "arm2.yaml").write_text((fleet / "arm.yaml").read_text())
+    runs = "{robot: %s, logs: 'data/%s/{date}.csv', unit: m7, name: '%s-{date}'}"
+    first, second = runs % ("arm.yaml", "a", "x"), runs % ("arm2.yaml", "b", "y")
+    (fleet / "fleet.yaml").write_text(f"settings: {{auto: off}}\nruns: [{first}, {second}]")
+    _, done = _names(fleet)
+    assert {run.unit for run in done.runs} == {"arm m7", "arm2 m7"}
+
+
+def test_a_journal_whose_last_line_lost_its_end_can_be_continued(fleet):
+    _names(fleet)
+    journal = fleet / "out" / "journal.jsonl"
+    journal.write_bytes(journal.read_bytes()[:-1])
+    log = next((fleet / "data" / "a").glob("*.csv"))
+    os.utime(log, (1.0, 1.0))
+    new, done = _names(fleet)
+    assert len(new) == 1
+    assert len(journal.read_text().splitlines()) == len(done.runs) + 1
+
+
+def test_addresses_that_are_no_paths_are_refused(fleet):
+    with pytest.raises(InputError, match="s3:/bucket/out: this is an address"):
+        run_campaign(fleet / "fleet.yaml", "s3://bucket/out")
+    result = CliRunner().invoke(main, ["identify", "--robot", "ur5", "--log", "s3://bucket/x.csv"])
+    assert result.exit_code == 2
+    assert "this is an address" in result.output
+    (fleet / "fleet.yaml").write_text(SETTINGS + RUNS.replace("data/", f"{fleet}/data/"))
+    with pytest.raises(InputError, match="no pattern starts in the folder that is watched"):
+        _names(fleet, logs_in=fleet)
+
+
+def test_pages_of_a_campaign_do_not_name_the_command_that_computed_them():
+    """Otherwise `--jobs 1`, `--jobs 2` and a cluster would give different files."""
+    assert command_line(["/usr/bin/dynid", "campaign", "fleet.yaml", "--jobs", "2"]) == ""
+    assert command_line(["/usr/bin/dynid", "demo", "ur5"]) == "dynid demo ur5"
+
+
+def test_waiting_without_workers_is_said(caplog):
+    """Tasks stay with the scheduler until a worker comes."""
+    counts = iter([1, 0, 0, 0, 0, 0])
+    with ThreadPoolExecutor(1) as pool, patch.object(engine, "_SILENCE", 0.01):
+        results = list(engine._round(pool, lambda: next(counts, 1), time.sleep, [0.1], "tcp://here:1"))
+    assert results == [(0.1, None)]
+    assert [record.getMessage() for record in caplog.records] == [
+        "dynid: the scheduler at 'tcp://here:1' has no workers left: waiting for new ones"
+    ]

@@ -39,6 +39,7 @@ from dynid.robots.demo_file import demo_file, read_demo
 from dynid.simulation.prescribed import inverse_efforts, simulate_log
 from dynid.statistics.estimate_parts import Candidate
 from dynid.unknown import Task
+from tests.built_in import written_robot
 from tests.test_rows_without_effort import noisy_log
 
 pytestmark = pytest.mark.auto
@@ -69,12 +70,6 @@ bodies:
 SIZE = {"YY": 0.34, "ZZ": 0.34, "XX": 0.01, "MX": 1.0, "M": 3.0, "Fv": 0.5, "Fs": 0.4, "Fr": 1.5, "Fl": 0.1}
 
 
-def made(folder, text: str = PENDULUM):
-    file = folder / "robot.yaml"
-    file.write_text(text)
-    return load_robot(file)
-
-
 def recorded(robot, terms=("Fv", "Fs"), seed: int = 1):
     """Ten seconds at 200 Hz with these drive terms, noise of 0.1 N m and velocities."""
     true_robot = replace(robot, drive=dict.fromkeys(robot.drive, terms))
@@ -86,7 +81,7 @@ def recorded(robot, terms=("Fv", "Fs"), seed: int = 1):
 
 
 def test_the_simplest_settings_win_where_nothing_else_helps(tmp_path) -> None:
-    robot = made(tmp_path)
+    robot = written_robot(tmp_path, PENDULUM)
     task, tried, notices = choose(Task(robot, (recorded(robot),), Experiment(robot=robot)))
     assert not notices
     assert task.mechanism.drive == robot.drive
@@ -97,7 +92,7 @@ def test_the_simplest_settings_win_where_nothing_else_helps(tmp_path) -> None:
 
 
 def test_rows_of_the_chosen_settings_are_not_computed_again(tmp_path, monkeypatch) -> None:
-    robot = made(tmp_path)
+    robot = written_robot(tmp_path, PENDULUM)
     task = choose(Task(robot, (recorded(robot),), Experiment(robot=robot)))[0]
     assert task.prepared is not None
     anew = fit_task(replace(task, prepared=None)).solution.chi
@@ -108,7 +103,7 @@ def test_rows_of_the_chosen_settings_are_not_computed_again(tmp_path, monkeypatc
 
 
 def test_friction_that_the_drives_have_is_found_and_a_rerun_repeats_the_result(tmp_path) -> None:
-    robot = made(tmp_path)
+    robot = written_robot(tmp_path, PENDULUM)
     log = recorded(robot, ("Fv", "Fs", "Fr"))
     estimate = identify_logs(robot, [log], (), Experiment(robot=robot))
     assert {"Fr_a", "Fr_b"} <= set(estimate)
@@ -131,7 +126,7 @@ def test_friction_that_the_drives_have_is_found_and_a_rerun_repeats_the_result(t
 @pytest.mark.parametrize("seed", range(1, 4))
 def test_no_settings_predict_better_than_a_fit_to_the_reference_rows(tmp_path, monkeypatch, seed) -> None:
     """Then settings that cannot win need not be tried, and the choice is the same."""
-    robot = made(tmp_path)
+    robot = written_robot(tmp_path, PENDULUM)
     task = Task(robot, (recorded(robot, seed=seed),), Experiment(robot=robot))
     quick, few, _ = choose(task)
     least = []
@@ -155,7 +150,7 @@ def test_no_settings_predict_better_than_a_fit_to_the_reference_rows(tmp_path, m
 
 
 def test_a_given_key_fixes_its_part(tmp_path) -> None:
-    robot = made(tmp_path)
+    robot = written_robot(tmp_path, PENDULUM)
     given = Experiment(
         robot=robot,
         drive=("Fv", "Fs"),
@@ -175,7 +170,7 @@ def test_a_given_key_fixes_its_part(tmp_path) -> None:
 @pytest.mark.parametrize("estimator", ["ols", "robust", "consistent", "iv"])
 def test_an_estimator_that_is_given_stays(tmp_path, estimator: str) -> None:
     """Other settings are chosen with it; it was replaced by `wls`."""
-    robot = made(tmp_path)
+    robot = written_robot(tmp_path, PENDULUM)
     experiment = Experiment(robot=robot, estimator=estimator)
     task, tried, _ = choose(Task(robot, (recorded(robot),), experiment))
     assert task.experiment.estimator == estimator
@@ -184,7 +179,7 @@ def test_an_estimator_that_is_given_stays(tmp_path, estimator: str) -> None:
 
 def test_logs_that_are_too_short_to_choose_from_are_reported(tmp_path) -> None:
     """Two periods of the fastest motion give no three folds: the rules hold, and the result says so."""
-    robot = made(tmp_path)
+    robot = written_robot(tmp_path, PENDULUM)
     log = recorded(robot)
     short = replace(log, segments=((0, round(2.0 / log.dt)),))
     assert motion_band(spectra_of([short])) * 2.0 < 3.0
@@ -202,7 +197,7 @@ def test_slow_motion_that_the_mask_would_lose_is_kept(tmp_path) -> None:
     Without that part the plain settings cannot be fitted. This was held against them, and the first
     settings that could be were chosen, however poor. Now the search begins without the mask.
     """
-    robot = made(tmp_path)
+    robot = written_robot(tmp_path, PENDULUM)
     t = np.arange(0.0, 10.0, 0.005)
     ending = 1.0 / (1.0 + np.exp((t - 1.7) / 0.05))
     q = np.column_stack([np.sin(3.0 * t) + 0.4 * np.sin(5.1 * t), np.sin(7.0 * t) * (1e-3 + ending)])
@@ -218,7 +213,7 @@ def test_slow_motion_that_the_mask_would_lose_is_kept(tmp_path) -> None:
 
 def test_friction_per_direction_needs_motion_both_ways(tmp_path) -> None:
     """Joint b turns on and hardly ever back: friction of that direction would be extrapolated tenfold."""
-    robot = made(tmp_path)
+    robot = written_robot(tmp_path, PENDULUM)
     true_robot = replace(robot, drive=dict.fromkeys(robot.drive, ("Fv", "Fs", "Fr")))
     truth = {p.name: SIZE.get(p.symbol, 0.0) for p in parameter_table(true_robot)}
     t = np.arange(0.0, 10.0, 0.005)
@@ -277,7 +272,7 @@ def test_a_part_that_alone_determines_a_parameter_does_not_judge(
 
 def test_velocities_much_noisier_than_the_positions_are_derived(tmp_path) -> None:
     """Both sources predict about as well below the noise of the efforts: the noise of each decides."""
-    robot = made(tmp_path)
+    robot = written_robot(tmp_path, PENDULUM)
     log = recorded(robot)
     size = np.abs(log.dq).max(axis=0)
     noise = 0.03 * size * np.random.default_rng(5).standard_normal(log.dq.shape)
@@ -290,7 +285,7 @@ def test_velocities_much_noisier_than_the_positions_are_derived(tmp_path) -> Non
 @pytest.mark.parametrize(("delay", "source"), [(0.0, "measured"), (0.002, "measured"), (0.06, "derived")])
 def test_velocities_that_a_controller_filters_slowly_are_not_used(tmp_path, delay, source) -> None:
     """Rows with late velocities would judge derived ones unfairly."""
-    robot = made(tmp_path)
+    robot = written_robot(tmp_path, PENDULUM)
     log = recorded(robot)
     late = replace(log, dq=np.stack([np.interp(log.t - delay, log.t, v) for v in log.dq.T], axis=1))
     task, _, notices = choose(Task(robot, (late,), Experiment(robot=robot, drive=("Fv", "Fs"))))
@@ -302,7 +297,7 @@ def test_a_vibration_that_the_efforts_do_not_show_is_filtered_out(tmp_path) -> N
     """At 1 kHz, 0.1 mrad at 20 to 40 Hz: cutoffs of 50 Hz and more are all equally bad."""
     from scipy.signal import butter, sosfiltfilt
 
-    robot = made(tmp_path)
+    robot = written_robot(tmp_path, PENDULUM)
     truth = {p.name: SIZE.get(p.symbol, 0.0) for p in parameter_table(robot)}
     motion = random_motion(robot, seed=3, draws=3, frequency=0.8, harmonics=5)
     log = simulate_log(robot, truth, motion, rate=1000.0, duration=8.0, torque_sigma=0.1, seed=3)
@@ -319,7 +314,7 @@ def test_a_vibration_that_the_efforts_do_not_show_is_filtered_out(tmp_path) -> N
 
 
 def test_a_drive_alone_gets_the_terms_that_it_needs(tmp_path) -> None:
-    robot = made(tmp_path)
+    robot = written_robot(tmp_path, PENDULUM)
     true_robot = replace(robot, drive={"a": ("Fv", "Fs"), "b": ("Fv", "Fs", "Fr")})
     truth = {p.name: SIZE.get(p.symbol, 0.0) for p in parameter_table(true_robot)}
     motion = random_motion(robot, seed=1, draws=3)
@@ -345,7 +340,7 @@ def test_a_drive_alone_gets_the_terms_that_it_needs(tmp_path) -> None:
 @pytest.mark.parametrize("what", ["more friction", "consistent bodies"])
 def test_intervals_cover_the_truth_after_the_choice(tmp_path, what) -> None:
     """30 logs: a friction term that the description lacks is added, or the consistent estimate is chosen."""
-    robot, more = made(tmp_path), what == "more friction"
+    robot, more = written_robot(tmp_path, PENDULUM), what == "more friction"
     terms, sigma, seconds = (("Fv", "Fs", "Fr"), 0.1, 10.0) if more else (("Fv", "Fs"), 0.5, 4.0)
     # Bodies that differ from their prior: the intervals must hold what the prior pulls.
     other = {} if more else {"MX": 1.2, "YY": 0.42, "ZZ": 0.42, "M": 3.3}
@@ -403,7 +398,7 @@ def test_the_linear_estimate_is_the_simpler_of_equals(exist, gaps, chosen) -> No
 
 
 def test_only_plain_friction_is_extended(tmp_path) -> None:
-    robot = made(tmp_path)
+    robot = written_robot(tmp_path, PENDULUM)
     assert friction_choices(robot)[0] == ("Fv", "Fs")
     assert friction_choices(replace(robot, drive={"a": ("Fv",), "b": ("Fv", "Fs")})) == ()
     assert friction_choices(replace(robot, drive=dict.fromkeys("ab", ("Fv", "Fs", "Fr")))) == ()
@@ -411,7 +406,7 @@ def test_only_plain_friction_is_extended(tmp_path) -> None:
 
 
 def test_a_candidate_changes_only_what_it_names(tmp_path) -> None:
-    experiment = Experiment(robot=made(tmp_path))
+    experiment = Experiment(robot=written_robot(tmp_path, PENDULUM))
     assert applied(Candidate(), experiment) == experiment
     other = Candidate(5.0, "none", "derived", "Fv", "consistent")
     found = applied(other, experiment)
@@ -428,7 +423,7 @@ def test_the_file_can_switch_the_choice_off(tmp_path) -> None:
 
 def test_loads_of_a_consistent_estimate_are_those_of_its_bodies(tmp_path) -> None:
     """The weight on a vertical slider acts like an offset: only bodies say how much of it is a load."""
-    robot = made(tmp_path, LIFT)
+    robot = written_robot(tmp_path, LIFT)
     terms = robot.drive["lift"]
     logs = [recorded(robot, terms, seed) for seed in (1, 2)]
     experiment = Experiment(robot=robot, estimator="consistent", auto="off")

@@ -10,9 +10,11 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
 import pytest
+from click.shell_completion import ShellComplete
 from click.testing import CliRunner
 
 import dynid.experiment.experiment
+import dynid.experiment.file  # before parts of the library are replaced
 from dynid.cli import main
 from dynid.common.errors import InputError, NoResultError
 from dynid.common.notices import Notice, notice
@@ -322,3 +324,41 @@ def test_public_names_are_there():
         assert name in dir(dynid)
     with pytest.raises(AttributeError, match="nonsense"):
         _ = dynid.nonsense
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("demo s", ["scara", "serial6", "stewart"]),
+        ("check pan", ["panda", "panther.urdf"]),
+        ("identify --robot own/", ["own/"]),  # the shell looks for files itself
+        ("export result --to mj", ["mjcf"]),
+        ("identify --estimator ro", ["robust"]),
+        ("identify --model w", ["wrench"]),
+        ("identify --for co", ["collision"]),
+        ("simulate ur5 --engine m", ["mujoco"]),
+        ("excite ur5 --for-controller k", ["krl"]),
+    ],
+)
+def test_a_shell_completes_values_too(tmp_path, monkeypatch, words, expected):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "panther.urdf").touch()
+    *given, incomplete = words.split()
+    found = ShellComplete(main, {}, "dynid", "_DYNID_COMPLETE").get_completions(given, incomplete)
+    assert [item.value for item in found] == expected
+
+
+def test_an_interrupt_while_the_command_loads_is_no_traceback():
+    program = """
+import sys
+class Interrupted:
+    def find_spec(self, name, path=None, target=None):
+        if name == "dynid.cli":
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Interrupted())
+from dynid.__main__ import run
+run()
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 130
+    assert done.stderr == "error: interrupted: nothing was changed; run the same command again\n"

@@ -244,6 +244,14 @@ def test_a_small_gain_is_not_worth_parameters() -> None:
     poor = [Line(name, n_parameters=10, held_out_percent=error) for name, error in (("a", 25.9), ("b", 26.1))]
     assert recommend(poor)[1].startswith("best is a: held-out error 25.9 %")
     assert "None predicts these logs" in recommend(poor)[1]
+    # An error as logged counts noise: efforts that are mostly noise are predicted all the same.
+    noisy = [
+        Line(name, n_parameters=10, effort_percent=error, model_percent=share, verdict="good")
+        for name, error, share in (("a", 40.0, 1.5), ("b", 41.0, 12.0))
+    ]
+    assert recommend(noisy)[1].startswith("use a: error as logged, with noise, 40 %")
+    assert "None predicts" not in recommend(noisy)[1]
+    assert "None predicts" in recommend([replace(line, model_percent=12.0) for line in noisy])[1]
 
 
 def test_the_gate_refuses_what_predicts_worse_than_the_prior(robot) -> None:
@@ -552,3 +560,15 @@ def test_drift_over_dates_is_said_and_names_stay_whole_beside_many_results():
     text = shown.export_text()
     assert text.count("Fs_a_joint_with_a_long_name") == 2
     assert "between not shown" in text
+
+
+def test_a_large_difference_that_can_be_chance_is_explained() -> None:
+    """With few degrees of freedom 5.7 sigma are no surprise; the sentence says why it does not count."""
+    lines = (Line("a"), Line("b"))
+    entries = [
+        ParameterLine("Fv_elbow", "N m s/rad", (1.0, 2.0), (0.1, 0.1), 5.7, 0.01),
+        ParameterLine("Fs_elbow", "N m", (1.0, 1.1), (0.1, 0.1), 0.7, 0.5),
+    ]
+    text = difference_text(Comparison("c", "", lines, parameters=tuple(entries)))
+    assert text.startswith("No significant difference between the results: 2 parameters were tested.")
+    assert "5.7 sigma of Fv_elbow, can be chance (p = 0.02 after correction for all tests)" in text

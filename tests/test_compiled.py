@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import re
@@ -14,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numba import njit
-from numba.core.caching import CacheImpl
+from numba.core.caching import CacheImpl, FunctionCache
 
 from dynid.commands.shared import logging_to_terminal
 from dynid.common import ahead, compiled, compiled_cache
@@ -27,7 +28,7 @@ from dynid.simulation.simulation import simulate
 
 def test_65_without_a_writable_cache_kernels_run_and_it_is_said_once(monkeypatch, caplog):
     monkeypatch.setattr(CacheImpl, "_locator_classes", [])
-    compiled._say_uncached.cache_clear()
+    compiled_cache.say_uncached.cache_clear()
 
     def double(x):
         return 2.0 * x
@@ -35,6 +36,20 @@ def test_65_without_a_writable_cache_kernels_run_and_it_is_said_once(monkeypatch
     kernels = [compiled.kernel(double), compiled.inner(double)]
     assert kernels[0](1.5) == 3.0
     assert [record.getMessage().count("NUMBA_CACHE_DIR") for record in caplog.records] == [1]
+
+
+def test_a_full_disk_of_the_cache_slows_a_job_and_does_not_end_it(monkeypatch, caplog, tmp_path):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(FunctionCache, "save_overload", full)
+    compiled_cache.say_uncached.cache_clear()
+    file = tmp_path / "parts.py"
+    file.write_text(PARTS, encoding="utf-8")
+    assert runpy.run_path(str(file))["whole"](1.0) is not None
+    (said,) = caplog.records
+    assert "No space left on device" in said.getMessage()
+    assert "NUMBA_CACHE_DIR" in said.getMessage()
 
 
 def test_the_first_compilation_is_logged_once(caplog):

@@ -10,8 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.checks.fault_selection import _usual_factor
+from dynid.checks.moderated import usual_factor
 from dynid.checks.residuals import check_residuals
+from dynid.common.distributions import inverse_trigamma
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice
 from dynid.excitation.random_motion import random_motion
@@ -108,14 +109,14 @@ def test_variances_of_many_suspects_are_averaged_as_far_as_they_agree() -> None:
     rng = np.random.default_rng(0)
     dof = np.full(400, 8.0)
     alike = rng.chisquare(8.0, 400) / 8.0
-    factor, free = _usual_factor(list(3.0 * alike), list(dof))
+    factor, free = usual_factor(list(3.0 * alike), list(dof))
     # Mean of 400 values with a relative deviation of 0.5: 0.025; four of them.
     assert factor == pytest.approx(3.0, rel=0.1)
     assert free > 100.0
     different = alike * np.exp(2.0 * rng.standard_normal(400))
     # The logarithm varies by 4: psi'(d/2) = 4 at d = 1.1.
-    assert _usual_factor(list(different), list(dof))[1] == pytest.approx(1.1, rel=0.3)
-    assert _usual_factor([1.0, 2.0], [5.0, 5.0]) == (1.0, 0.0)
+    assert usual_factor(list(different), list(dof))[1] == pytest.approx(1.1, rel=0.3)
+    assert usual_factor([1.0, 2.0], [5.0, 5.0]) == (1.0, 0.0)
 
 
 def test_the_inverse_of_the_trigamma_function() -> None:

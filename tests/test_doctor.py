@@ -80,7 +80,7 @@ def test_wrong_channels_come_first_and_consequences_last_even_if_they_are_worse(
     assert [item.code for item in ordered] == ["effort-absent", "zero-offset", "not-physical"]
     assert [item.consequence for item in ordered] == [False, False, True]
     assert Diagnosis("arm", ordered).worst is Severity.STOP
-    unit = notice("angles-large", shown="a sweeps 57 rad", columns="q_1", number=1)
+    unit = notice("angles-large", shown="a sweeps 57 rad", columns="q_1", number=1, name="NAME")
     lost = refusal(InputError("no samples are left"))
     assert [item.code for item in worst_first([lost, finding_of(unit, ())])] == ["angles-large", "refused"]
 
@@ -213,6 +213,21 @@ def test_34_a_scale_that_nothing_checks_is_said(here: Path) -> None:
 def test_35_zeros_that_the_motion_cannot_show_are_listed(here: Path) -> None:
     (said,) = [one for one in package.check("arm.yaml", "log.csv").findings if one.code == "not-tested"]
     assert "zero of joint_2" in said.text
+
+
+def test_degrees_of_several_joints_are_reported_once_each_with_their_columns() -> None:
+    """One joint has limits, one turns freely: two findings, and not a third one that has both."""
+    robot = package.load_robot("scara")
+    limits = {name: own for name, own in robot.limits.items() if name != "elbow"}
+    free = replace(robot, limits=limits)
+    log = package.simulate(robot, {"rate": 100.0, "duration": 10.0}).log()
+    q = log.q.copy()
+    q[:, :2] = np.degrees(q[:, :2])
+    table = {"t": log.t, "q": q, "tau": log.tau}
+    found = [one for one in check(free, table).findings if one.code == "angles-large"]
+    assert [one.severity for one in found] == [Severity.STOP, Severity.CARE]
+    assert [f"--column 'q_{i + 1}=" in one.remedy for i, one in enumerate(found)] == [True, True]
+    assert not [one for one in found if "NAME" in one.remedy]
 
 
 def test_refusals_are_raised_unless_overridden() -> None:

@@ -144,6 +144,7 @@ def test_made_in_python():
         ("robot: r\nlogs: [a]\nkeep: [b]\nrefine: true", "cannot be combined", "line 3, keep"),
         ("robot: r\nlogs: [a]\nestimator: {name: wls, weihgts: joint}", "'weights'", "line 3, estimator"),
         ("- 1", "expected named entries", "line 1"),
+        ("robot: r\nlogs: [a]\nsource: arm.urdf", "unknown key 'source'", "line 3, source"),
     ],
 )
 def test_refusals_name_the_line(read, text, said, place):

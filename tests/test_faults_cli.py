@@ -314,6 +314,16 @@ def test_55_a_robot_file_that_changed_since_is_refused(here):
         assert "has changed since the result was made" in refused(here, *command)
 
 
+def test_the_robot_of_a_result_that_was_moved_can_be_given(here):
+    """The name alone looks like a wrong argument: which file is gone, and the option that replaces it."""
+    (here / "arm.yaml").rename(here / "moved.yaml")
+    for command in (("validate", "result", "log.csv"), ("predict", "result", "log.csv")):
+        said = refused(here, *command)
+        assert "the robot file of this result, 'arm.yaml', is not at its recorded place" in said
+        assert "--robot FILE" in said
+        assert dynid(*command, "--robot", "moved.yaml").exit_code == 0
+
+
 def test_results_name_no_home_and_move_with_their_inputs(here, tmp_path, monkeypatch):
     assert dynid("identify", "experiment.yaml", "--out", "deep/o").exit_code == 0
     document = json.loads(Path("deep/o/result.json").read_text(encoding="utf-8"))
@@ -384,3 +394,33 @@ def test_60_no_command_opens_a_connection(here, monkeypatch):
     page = Path("o/report.html").read_text(encoding="utf-8")
     assert 'src="http' not in page
     assert "@import" not in page
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (
+            "identify arm.yaml",
+            "this is a robot file, not an experiment file\n  remedy: dynid identify --robot",
+        ),
+        (
+            "identify log.csv",
+            "this is a log, not an experiment file\n  remedy: dynid identify --robot ROBOT --log",
+        ),
+        ("identify arm.urdf", "this is a robot, not an experiment file"),
+        ("identify arm.yaml log.csv", "a robot and its logs: --robot arm.yaml --log log.csv"),
+        ("identify --robot arm.yaml log.csv", "a robot and its logs: --robot arm.yaml --log log.csv"),
+        ("identify --robot arm.yaml experiment.yaml", "do not combine an experiment file"),
+        ("campaign experiment.yaml", "not a campaign file\n  remedy: dynid identify experiment.yaml"),
+        ("campaign arm.yaml", "this is a robot file, not a campaign file"),
+        ("info experiment.yaml", "this is an experiment file, not a robot file"),
+        ("rehearse fleet.yaml", "not an experiment file\n  remedy: dynid campaign fleet.yaml"),
+        ("simulate ur5 --config arm.yaml", "this is a robot file, not a simulation file"),
+        ("campaign noise.yaml", "not a campaign file\n  remedy: dynid simulate ROBOT --config noise.yaml"),
+    ],
+)
+def test_a_file_in_the_place_of_another_is_named_with_its_own_use(here, command, said):
+    """By its schema, its own keys or its ending: an unknown key would say nothing to its writer."""
+    (here / "fleet.yaml").write_text("runs: [{robot: arm.yaml, logs: log.csv}]", encoding="utf-8")
+    (here / "noise.yaml").write_text("schema: dynid.simulation/1\nrate: 100", encoding="utf-8")
+    assert said in refused(here, *command.split())

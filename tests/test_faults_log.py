@@ -17,12 +17,9 @@ from dynid.motion.settings import ColumnMap as Column
 from dynid.motion.settings import FilterSettings as Filter
 from dynid.motion.settings import MaskSettings as Mask
 from tests.arms import arm, motion, recording, write_csv
+from tests.built_in import codes
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
-
-
-def codes(log):
-    return [notice.code for notice in log.notices]
 
 
 def text_log(path, text, encoding="utf-8"):

@@ -8,6 +8,7 @@ import pytest
 from dynid.motion.fault_scan import facts, flat_tops, spikes
 from dynid.motion.logs import log_from_arrays
 from tests.arms import arm, motion
+from tests.built_in import codes
 
 RATE = 500.0
 
@@ -19,10 +20,6 @@ def signals(seed: int = 0, seconds: float = 6.0, noise: float = 0.05):
     q, dq, ddq = motion(t)
     tau = 2.0 * ddq + 0.5 * dq + 0.8 * np.sign(dq)
     return t, q, tau + noise * rng.standard_normal(tau.shape)
-
-
-def codes(log) -> list[str]:
-    return [notice.code for notice in log.notices]
 
 
 def test_a_clean_log_with_coulomb_friction_raises_nothing() -> None:

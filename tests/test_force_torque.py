@@ -29,6 +29,7 @@ from dynid.report.output import write_results
 from dynid.statistics.estimate import Estimate
 from dynid.statistics.uncertainty import student_t
 from tests.arms import write_csv
+from tests.built_in import codes
 from tests.wrist import BIAS, NOISE, SENSOR, TOOL, Setup, tool_values, wrist_log, wrist_motion, wrist_samples
 
 RATE = 50.0
@@ -44,10 +45,6 @@ def identified(robot, *logs, **options) -> Estimate:
 def plain() -> Estimate:
     """The result of the log as it should be."""
     return identified(*wrist_log(rate=RATE))
-
-
-def codes(found: Estimate) -> set[str]:
-    return {notice.code for notice in found.warnings}
 
 
 def told(found: Estimate, code: str) -> str:
@@ -98,7 +95,7 @@ def test_a_file_of_columns_gives_tool_and_bias(result) -> None:
     )
     centre = 1e3 * result["MZ_gripper"].value / result["M_gripper"].value
     assert f"{centre:.2f}) +- (" in result.choices["load gripper"]
-    assert not codes(result) & {"wrench-frame", "bias-drift", "rotation-little", "generic-prior"}
+    assert not set(codes(result)) & {"wrench-frame", "bias-drift", "rotation-little", "generic-prior"}
 
 
 def test_other_logs_are_predicted_as_measured(result) -> None:

@@ -13,6 +13,7 @@ from dynid.info import describe
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.parameters import parameter_table
 from dynid.pipeline import identify_logs
+from tests.built_in import written_robot
 
 # A platform on four cables with an arm on a hinge.
 SWINGARM = """
@@ -60,12 +61,6 @@ TRUTH = {
 CHI = {f"{symbol}_{body}": value for body, own in TRUTH.items() for symbol, value in own.items()}
 
 
-def robot_of(folder, text):
-    file = folder / "robot.yaml"
-    file.write_text(text)
-    return load_robot(file)
-
-
 def swings(robot, runs=6, seconds=4.0, rate=100.0):
     """A log of free motions about random poses of rest."""
     rng = np.random.default_rng(4)
@@ -77,7 +72,7 @@ def swings(robot, runs=6, seconds=4.0, rate=100.0):
 
 
 def test_an_arm_on_a_hinge_is_found_per_unit_of_both_masses(tmp_path) -> None:
-    robot = robot_of(tmp_path, SWINGARM)
+    robot = written_robot(tmp_path, SWINGARM)
     truth = {parameter.name: CHI.get(parameter.name, 0.0) for parameter in parameter_table(robot)}
     found = identify_logs(robot, [swings(robot)], (), Experiment(robot=robot), truth=truth)
     [told] = [one for one in found.warnings if one.code == "mass-joined"]
@@ -95,8 +90,8 @@ def test_an_arm_on_a_hinge_is_found_per_unit_of_both_masses(tmp_path) -> None:
 
 def test_counts_leave_one_scale_out(tmp_path) -> None:
     """As many parameters as independent columns, less one for the scale."""
-    assert describe(robot_of(tmp_path, SWINGARM)).n_base == 16
-    crane = robot_of(tmp_path, CRANE)
+    assert describe(written_robot(tmp_path, SWINGARM)).n_base == 16
+    crane = written_robot(tmp_path, CRANE)
     assert describe(crane).n_base == 17
     joined = referred(crane, parameter_table(crane), [()]).reference.joined
     assert [one.name for one in joined] == ["ZZ_boom", "ZZ_jib"]
@@ -105,10 +100,10 @@ def test_counts_leave_one_scale_out(tmp_path) -> None:
 
 def test_known_masses_scale_only_together(tmp_path) -> None:
     """M of the platform alone leaves the sum open; with the arm's mass all of it is known."""
-    one = robot_of(tmp_path, SWINGARM + "bodies: {platform: {known: {M: 5}}}\n")
+    one = written_robot(tmp_path, SWINGARM + "bodies: {platform: {known: {M: 5}}}\n")
     found = referred(one, parameter_table(one), [()])
     assert not found.reference.given
-    both = robot_of(tmp_path, SWINGARM + "bodies: {platform: {known: {M: 5}}, arm: {known: {M: 1}}}\n")
+    both = written_robot(tmp_path, SWINGARM + "bodies: {platform: {known: {M: 5}}, arm: {known: {M: 1}}}\n")
     found = referred(both, parameter_table(both), [()])
     assert found.reference.given
     assert found.reference.mass == pytest.approx(6.0, rel=1e-9)  # shares are found to rounding

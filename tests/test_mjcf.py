@@ -16,11 +16,12 @@ from dynid.kinematics.assembly import assembly_of
 from dynid.mechanism.inertia import SYMBOLS, from_centre_of_mass
 from dynid.mechanism.joint import JointKind
 from dynid.mechanism.load import load_robot
-from dynid.mechanism.mjcf.mjcf import load_mjcf
 from dynid.mechanism.parameters import parameter_table
 from dynid.problem import as_asked
 from dynid.regressor.regressor import tree_matrix
+from tests.built_in import codes
 
+ROBOT_FILE = "model.xml"
 INERTIAL = '<inertial pos="0 0 0.1" mass="1" diaginertia="0.1 0.1 0.1"/>'
 FOUR_BAR = f"""\
 <mujoco model="four_bar">
@@ -39,16 +40,6 @@ FOUR_BAR = f"""\
 """
 
 
-@pytest.fixture
-def load(tmp_path):
-    def write_and_load(text, **options):
-        file = tmp_path / "model.xml"
-        file.write_text(text)
-        return load_mjcf(file, **options)
-
-    return write_and_load
-
-
 def model(*bodies, rest=""):
     return "<mujoco>\n<worldbody>\n" + "\n".join(bodies) + f"\n</worldbody>\n{rest}\n</mujoco>\n"
 
@@ -57,13 +48,9 @@ def body(name="arm", joint="<joint name='j'/>", inside=INERTIAL, extra=""):
     return f'<body name="{name}" {extra}>{joint}{inside}</body>'
 
 
-def codes(robot):
-    return [notice.code for notice in robot.notices]
-
-
-def refused(load, text, said, place="line", **options):
+def refused(load, text, said, place="line"):
     with pytest.raises(InputError, match=said) as caught:
-        load(text, **options)
+        load(text)
     assert caught.value.exit_code == 2
     assert caught.value.file.endswith(".xml")
     assert place in (caught.value.place or "")
@@ -402,7 +389,6 @@ def test_mesh_paths_that_leave_the_folder_are_refused(load, tmp_path, path):
     os.symlink("/usr", tmp_path / "linked")
     text = model(body(), rest=f"<asset><mesh file='{path}'/></asset>")
     refused(load, text, "leaves its root", "line 5")
-    load(text, confine_meshes=False)
     refused(
         load, model(body(), rest="<compiler meshdir='../x'/><asset><mesh file='a.stl'/></asset>"), "leaves"
     )
@@ -465,7 +451,7 @@ def test_includes_stay_in_the_folder(load, tmp_path, path):
     refused(load, model(f"<include file='{path}'/>"), said.get(path, "leaves the model's folder"), "line 3")
 
 
-def test_included_files_obey_the_same_limits(load, tmp_path):
+def test_included_files_obey_the_same_limits(load, tmp_path, monkeypatch):
     part = tmp_path / "part.xml"
     main_text = model(body(), "<include file='part.xml'/>")
     part.write_text('<!DOCTYPE m [<!ENTITY x "y">]><mujocoinclude/>')
@@ -473,9 +459,12 @@ def test_included_files_obey_the_same_limits(load, tmp_path):
     part.write_text("<robot/>")
     refused(load, main_text, "root element is <robot>")
     part.write_text("<mujocoinclude>" + "<body><joint/></body>" * 3 + "</mujocoinclude>")
-    assert len(load(main_text, link_limit=4).joints) == 4
-    refused(load, main_text, "more than 3 <body>", link_limit=3)
-    refused(load, main_text, "limit of", place="", byte_limit=len(main_text) + 10)
+    assert len(load(main_text).joints) == 4
+    with monkeypatch.context() as patch:
+        patch.setattr("dynid.mechanism.mjcf.file.LINK_LIMIT", 3)
+        refused(load, main_text, "more than 3 <body>")
+    monkeypatch.setattr("dynid.mechanism.mjcf.file.BYTE_LIMIT", len(main_text) + 10)
+    refused(load, main_text, "limit of", place="")
 
 
 @pytest.mark.parametrize("name", ["arm.xml", "arm.urdf", "arm.mjcf"])

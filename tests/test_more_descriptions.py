@@ -1,6 +1,5 @@
 """SDF, OpenSYMORO and classical DH against Pinocchio, hand-written kinematics and other descriptions."""
 
-import random
 from importlib.resources import files
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from dynid.mechanism.load import load_robot
 from dynid.mechanism.parameters import parameter_table
 from dynid.regressor.regressor import tree_matrix
 from tests.random_mechanisms import random_states
+from tests.test_readers import damaged
 
 UR5 = Path(str(files("dynid.robots"))) / "ur5.urdf"
 
@@ -104,15 +104,6 @@ MDH = """joints:
   - {name: j5, kind: revolute, parent: l4, child: l5, mdh: {alpha: -pi/2, theta: -0.2}}
   - {name: j6, kind: revolute, parent: l5, child: l6, mdh: {alpha: pi/2}}
 """
-
-
-@pytest.fixture
-def load(tmp_path):
-    def read(text, name):
-        (tmp_path / name).write_text(text)
-        return load_robot(tmp_path / name)
-
-    return read
 
 
 def prior_vector(robot):
@@ -357,33 +348,10 @@ def test_a_par_file_that_cannot_be_read_is_refused(load, old, new, said):
     ("name", "text"), [("a.sdf", SDF), ("a.par", FOUR_BAR.replace("L", "0.")), ("b.par", PAR)]
 )
 def test_damaged_descriptions_are_read_or_refused(tmp_path, name, text):
-    """Seeded damage: characters, pieces and words removed, doubled, exchanged; nothing but InputError."""
-    rng = random.Random(5)  # noqa: S311
-    words = [
-        "nan",
-        "1e999",
-        "-1",
-        "world",
-        "{",
-        "}",
-        "<pose>",
-        "",
-        "upper",
-        "__model__",
-        "2",
-        "'",
-        "\x00",
-        "é",
-    ]
-    refused = 0
+    """Seeded damage of the bytes, as of logs: nothing but InputError."""
+    rng, refused = np.random.default_rng(5), 0
     for _ in range(300):
-        damaged = text
-        for _ in range(rng.randint(1, 3)):
-            i, j = sorted(rng.randrange(len(damaged)) for _ in range(2))
-            j = min(j, i + rng.randint(1, 12))
-            put = rng.choice([*words, damaged[i:j] * 2, damaged[j : j + 8]])
-            damaged = damaged[:i] + put + damaged[j:]
-        (tmp_path / name).write_text(damaged, encoding="utf-8")
+        (tmp_path / name).write_bytes(damaged(text.encode(), rng))
         try:
             load_robot(tmp_path / name)
         except InputError:

@@ -1,27 +1,16 @@
-"""Five built-in closed robots: they assemble, their counts are stable, and their truth is found again."""
+"""Five built-in closed robots: they assemble as described. Counts, truth: `physics/test_closed_robots.py`."""
 
 from __future__ import annotations
-
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
-import dynid.pipeline
-from dynid.base.base import base_set
-from dynid.base.structural import structural_base
-from dynid.excitation.random_motion import random_motion
-from dynid.experiment.experiment import Experiment
 from dynid.kinematics.assembly import assembly_of
 from dynid.kinematics.tree import body_motion, tree_of
 from dynid.mechanism.inertia import is_physical
 from dynid.mechanism.load import builtin_robots
-from dynid.mechanism.parameters import considered_order, known_columns, parameter_table
-from dynid.pipeline import identify_logs
-from dynid.projection.model import MODELS
-from dynid.projection.structure import structural_factor
-from dynid.simulation.prescribed import simulate_log
-from tests.built_in import EXACT, robot_of, truth_of
+from dynid.mechanism.parameters import parameter_table
+from tests.built_in import robot_of, truth_of
 
 # Degrees of freedom, closure equations beyond the rank, base parameters. By hand, beside the drive terms:
 # rrr3 has three of each leg and four of the platform; delta ZZ, MX, MY of each arm (Ia goes into ZZ) and
@@ -34,7 +23,6 @@ EXPECTED = {
     "stewart": (6, 0, 106),
 }
 ROBOTS = tuple(EXPECTED)
-OLS = {**EXACT, "estimator": "ols"}
 
 
 @pytest.mark.parametrize("name", ROBOTS)
@@ -60,20 +48,6 @@ def test_mobility(name: str) -> None:
     given = np.array([robot.start.get(position, 0.0) for position in robot.positions])
     # The start poses are written with six decimals.
     np.testing.assert_allclose(assembly.start, given, rtol=0, atol=2e-6)
-
-
-@pytest.mark.parametrize("name", ROBOTS)
-def test_base_counts_do_not_depend_on_the_seed(name: str) -> None:
-    robot = robot_of(name)
-    parameters = parameter_table(robot)
-    order, known = considered_order(robot, parameters), known_columns(robot, parameters)
-    structural = structural_base(robot, MODELS["inverse"], parameters, None)
-    found = {structural.names}
-    for seed in (1, 2):
-        factor = structural_factor(robot, parameters, None, seed=seed)
-        found.add(base_set(parameters, factor, order, known).names)
-    assert len(found) == 1
-    assert len(structural.names) == EXPECTED[name][2]
 
 
 def walked(name: str) -> tuple[np.ndarray, dict[str, np.ndarray], dict[str, np.ndarray]]:
@@ -112,36 +86,3 @@ def test_leg_lengths_of_the_stewart_platform() -> None:
     legs = [robot_of("stewart").positions.index(f"leg{i}") for i in range(1, 7)]
     # Closed to 1e-12 m.
     np.testing.assert_allclose(q[:, legs], np.linalg.norm(spans, axis=2), rtol=0, atol=1e-11)
-
-
-def exact_log(name: str, seed: int):
-    """One period with exact rates; 250 samples a second tell all parameters."""
-    robot = robot_of(name)
-    motion = random_motion(robot, seed, harmonics=6, frequency=0.5, draws=1)
-    log = simulate_log(
-        robot,
-        truth_of(name),
-        motion,
-        rate=250.0,
-        duration=motion.period,
-        velocity=True,
-        name=f"{name} {seed}",
-    )
-    return replace(log, ddq=motion.ddq(log.t))
-
-
-@pytest.mark.parametrize("name", ROBOTS)
-def test_the_truth_is_found_without_noise(name: str, monkeypatch) -> None:
-    # Symbols in groupings take most of the time, and are tested elsewhere.
-    monkeypatch.setattr(dynid.pipeline, "grouping_symbols", lambda *_, **__: {})
-    logs = [exact_log(name, 1), exact_log(name, 2)]
-    estimate = identify_logs(
-        robot_of(name), logs, (), Experiment(robot=name, model="inverse", **OLS), truth=truth_of(name)
-    )
-    assert not estimate.not_identifiable
-    assert len(estimate.parameters) == EXPECTED[name][2]
-    assert estimate.truth is not None
-    for parameter in estimate.parameters:
-        # Rounding times the condition number, 1e4 or so; smaller ones than 1e-3 SI count as that.
-        expected = estimate.truth[parameter.name]
-        assert parameter.value == pytest.approx(expected, rel=1e-6, abs=1e-9), parameter.name

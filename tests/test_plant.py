@@ -23,8 +23,8 @@ from dynid.regressor.regressor import tree_matrix
 from dynid.simulation.files import write_log
 from dynid.simulation.plant.engines import plant_log, run_plant
 from dynid.simulation.plant.mujoco_model import mujoco_model
-from dynid.simulation.plant.mujoco_plant import release
-from dynid.simulation.plant.settings import PlantSettings, substeps
+from dynid.simulation.plant.mujoco_plant import Stepper
+from dynid.simulation.plant.settings import DEFAULT_STEP, STIFF, PlantSettings, substeps
 from dynid.simulation.prescribed import inverse_efforts, parameter_vector
 from dynid.simulation.sensors import Sensing
 from tests.physics.test_closure import closed_mechanism
@@ -40,6 +40,13 @@ def truth_of(robot: Mechanism, rng: np.random.Generator, drive: float = 0.3) -> 
         ten = dict(zip(SYMBOLS, random_inertias(rng, 1).tolist(), strict=True))
         values |= {f"{symbol}_{name}": ten[symbol] for symbol in SYMBOLS if f"{symbol}_{name}" in values}
     return values
+
+
+def release(robot: Mechanism, truth, q, dq, *, rate: float, duration: float, step: float = DEFAULT_STEP):
+    """The plant without motor efforts, from a state on the loops: without friction it conserves energy."""
+    n = substeps(rate, step)
+    built = mujoco_model(robot, truth, step=1.0 / (rate * n), softness=STIFF)
+    return Stepper(built, q, dq).recorded(np.arange(round(duration * rate) + 1) / rate, n)
 
 
 def planar_arm(rng: np.random.Generator, **changes) -> Mechanism:

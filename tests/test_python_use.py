@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import html
 import pickle
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from dynid import (
+    Excitation,
     Experiment,
     build_system,
     check,
     describe,
+    excite,
     export,
     identify,
     load_robot,
@@ -25,6 +29,7 @@ from dynid import (
 from dynid.base.grouping import grouping_text, readable
 from dynid.common.errors import DynidError, InputError
 from dynid.common.notices import Notice
+from dynid.mechanism.mechanism import Actuator
 from dynid.report.csv_file import parameters_csv
 from dynid.report.html import report_html
 from dynid.report.json_file import result_document
@@ -77,15 +82,8 @@ def _seconds(arrays, unit):
     return (arrays["t"] * 1e9).round().astype("int64").astype(unit)
 
 
-class Lazy:
+class Lazy(Frame):
     """A lazy frame of polars: nothing can be read before it is collected."""
-
-    def __init__(self, columns):
-        self._columns = columns
-
-    @property
-    def columns(self):
-        return list(self._columns)
 
     def __getitem__(self, name):
         raise TypeError("not subscriptable")
@@ -297,6 +295,43 @@ def test_what_functions_return_is_shown_in_one_line(made, from_file, tmp_path):
     assert repr(parameter).startswith(
         f"ParameterEstimate(Fv_joint_1 = {parameter.value:.6g} N m s/rad, 95 %: "
     )
+
+
+def test_a_mechanism_prints_its_joints():
+    """What a wrong `parent:` or a forgotten motor looks like; one line is enough for the interpreter."""
+    robot = load_robot("stewart")
+    assert repr(robot) == (
+        "Mechanism('stewart': 19 movable joints, 6 loops, 6 motors, 6 measured, model inverse)"
+    )
+    lines = str(robot).splitlines()
+    assert len(lines) == 2 + len(robot.joints) + 1
+    assert "leg1   prismatic  cylinder1  rod1       yes       Fv Fs Off" in lines
+    assert lines[-1] == "loops: ball1, ball2, ball3, ball4, ball5, ball6"
+    geared = replace(
+        load_robot("scara"), actuators=(Actuator("m1", {"shoulder": 50.0}),), drive={"m1": ("Fv",)}
+    )
+    assert str(geared).splitlines()[-1] == "motors: m1 (Fv)"
+
+
+def test_a_check_is_shown_escaped_in_a_notebook(made):
+    found = check(made / "arm.yaml", made / "log.csv")
+    assert found._repr_html_() == f"<pre>{html.escape(str(found))}</pre>"
+    assert not [line for line in str(found).splitlines() if line != line.rstrip()]
+
+
+def test_an_exciting_motion_is_designed_for_a_mechanism_and_a_path(made):
+    """As everywhere; other processes and a journal need what a file says."""
+    quick = {"starts": 1, "hops": 0, "period": 2.0}
+    robot = load_robot("scara")
+    found = excite(robot, quick)
+    assert isinstance(found, Excitation)
+    assert repr(found).startswith("Excitation('scara': 4 coordinates, 2 s, logdet ")
+    assert "begins and ends at rest" in str(found)
+    assert found.criterion == excite("scara", quick).criterion
+    file = Path(str(robot.file))
+    assert excite(file, quick).criterion == found.criterion
+    with pytest.raises(InputError, match="need a robot given by a file"):
+        excite(robot, quick, jobs=2)
 
 
 def test_settings_of_a_simulation_are_a_mapping_too():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 import zipfile
@@ -821,7 +822,7 @@ def damaged(data: bytes, rng: np.random.Generator) -> bytes:
     return bytes(changed)
 
 
-CASES = 40  # of each kind; `benchmarks/fuzz_files.py` draws thousands
+CASES = int(os.environ.get("FUZZ_CASES", "40"))  # of each kind
 
 
 # One per reader and way of compression.

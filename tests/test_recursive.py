@@ -107,18 +107,22 @@ def carried(truth, mass, offset):
     return loaded
 
 
+def loaded():
+    """A log of a UR5, its equations, the samples of its run, and what 1 kg adds to the efforts there."""
+    demo = built_in_experiment("ur5", seed=1)
+    log, robot = demo.logs[0], load_robot("ur5")
+    problem = prepare(robot, (log,), Experiment(robot="ur5"))
+    start, stop = problem.sources[0].pieces()[0]
+    q, dq, ddq = problem.sources[0].motion.states(start, stop)
+    extra = inverse_efforts(robot, carried(demo.truth, 1.0, 0.1), q, dq, ddq)
+    return log, problem, start, stop, extra - inverse_efforts(robot, demo.truth, q, dq, ddq)
+
+
 @pytest.fixture(scope="module")
 def stream():
     """Rows of a UR5 that picks up 1 kg in the middle of a motion, over its base parameters."""
-    demo = built_in_experiment("ur5", seed=1)
-    log = demo.logs[0]
-    robot = load_robot("ur5")
-    problem = prepare(robot, (log,), Experiment(robot="ur5"))
+    log, problem, start, stop, extra = loaded()
     source = problem.sources[0]
-    start, stop = source.pieces()[0]
-    q, dq, ddq = source.motion.states(start, stop)
-    extra = inverse_efforts(robot, carried(demo.truth, 1.0, 0.1), q, dq, ddq)
-    extra -= inverse_efforts(robot, demo.truth, q, dq, ddq)
     base = structural_base(problem.mechanism, problem.model, problem.parameters, problem.directions)
     W, Y = [], []
     for _, packed, _ in source.rows(start, stop, 512):
@@ -152,20 +156,14 @@ def test_a_payload_of_one_kilogram_is_found_within_half_a_second(stream, part):
 
 
 def test_an_experiment_tells_the_change():
-    demo = built_in_experiment("ur5", seed=1)
-    log = demo.logs[0]
-    robot = load_robot("ur5")
-    problem = prepare(robot, (log,), Experiment(robot="ur5"))
-    start, stop = problem.sources[0].pieces()[0]
-    q, dq, ddq = problem.sources[0].motion.states(start, stop)
+    log, _, start, stop, extra = loaded()
     middle = (stop - start) // 2
     tau = log.tau.copy()
-    tau[start + middle : stop] += (
-        inverse_efforts(robot, carried(demo.truth, 1.0, 0.1), q, dq, ddq)
-        - inverse_efforts(robot, demo.truth, q, dq, ddq)
-    )[middle:]
+    tau[start + middle : stop] += extra[middle:]
     for changed, expected in ((log, False), (replace(log, tau=tau), True)):
-        estimate = identify_logs(robot, (changed,), (), Experiment(robot="ur5", estimator="recursive"))
+        estimate = identify_logs(
+            load_robot("ur5"), (changed,), (), Experiment(robot="ur5", estimator="recursive")
+        )
         assert ("parameters-changed" in [notice.code for notice in estimate.warnings]) == expected
 
 

@@ -27,7 +27,7 @@ def starter_with(monkeypatch: pytest.MonkeyPatch, regrown: float) -> tuple[Start
 
     def descend(problem: Any, z: np.ndarray, *, iterations: int, tolerance: float = 0.0) -> Descent:
         calls.append((float(problem[0]), iterations))
-        return Descent(point(float(z[0]) if z[0] > LIMIT else regrown), iterations, True)
+        return Descent(point(float(z[0]) if z[0] > LIMIT else regrown), iterations)
 
     monkeypatch.setattr(starts, "descend", descend)
     monkeypatch.setattr(Starter, "_between", lambda self, z: np.array([max(float(z[0]) - LIMIT, 0.0)]))

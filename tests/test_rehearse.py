@@ -171,11 +171,18 @@ def test_plans_follow_trajectories_logs_and_chance(tmp_path: Path) -> None:
     assert "motion of log recorded.csv" in crew.words["log 1"]
     assert "trajectory planned.csv" in crew.words["log 2"]
     assert "random motion" in crew.words["log 3"]
+    # A path with a typing error is no plan: the missing file is named, and only that one.
+    [note] = crew.notices
+    assert note.code == "random-instead"
+    assert note.text == "there is no file 'absent.csv': log 3 follows a random motion"
     np.testing.assert_allclose(crew.simulated[1].course.q, course.q, atol=1e-9)
     assert crew.simulated[0].settings.rate == pytest.approx(200.0)
     one = Rehearser(replace(plan, motion=str(path)))
     assert all("planned.csv" in words for words in one.words.values())
     drawn = Rehearser(replace(plan, motion="random"))
+    assert not one.notices
+    assert not drawn.notices
+    assert not Rehearser(plan_of()).notices
     assert all("random" in words for words in drawn.words.values())
     assert np.abs(drawn.simulated[0].course.q - drawn.simulated[1].course.q).max() > 1e-3
 

@@ -19,13 +19,14 @@ from rich.console import Console
 from dynid.common.catalogue import Severity
 from dynid.common.notices import Notice, notice
 from dynid.report.axes import labelled
+from dynid.report.bodies import body_row, far_words
 from dynid.report.html import escaped, notebook_html, parameters_tex, report_html
-from dynid.report.numbers import sigma_text
+from dynid.report.numbers import percent, sigma_text
 from dynid.report.panels import since_start
 from dynid.report.plots import packed
 from dynid.report.quality import Quality, coverage, loads, owner_of, quality
 from dynid.report.sections.description import section as description
-from dynid.report.sections.found import _body_row, drive_table, standard
+from dynid.report.sections.found import drive_table, standard
 from dynid.report.sections.provenance import command_line
 from dynid.report.sections.use import section
 from dynid.report.text import print_summary
@@ -416,15 +417,30 @@ def test_the_largest_error_in_percent_and_in_its_unit_are_both_named():
     large = replace(second, error_percent=1.1, error_rms=0.3, noise_floor=0.0)
     other = replace(third, error_percent=0.5, error_rms=9.0, noise_floor=0.0, unit="N")
     page = _judged_page(small, large, other)
-    assert (
-        f"% of peak: {small.name} (6.9 %, 0.04 N m). Largest in N m: {large.name} (0.3 N m, 1.1 %)." in page
-    )
-    assert f"Weakest: {small.name} , model error 6.9 % of its peak" in _judged_page(small, other)
+    assert f"Worst joint {small.name} , model error 6.9 % of its peak (0.04 N m)." in page
+    assert f"In N m: {large.name} , 0.3 N m (1.1 % of its peak)." in page
+    assert "In N m" not in _judged_page(small, other).partition("Judged on")[0]
 
 
 def _judged_page(*joints: JointVerdict) -> str:
     whole = estimate()
     return _words(str(section(replace(whole, verdict=replace(whole.verdict, joints=joints))).body))
+
+
+def test_the_verdict_answers_use_worst_joint_data_and_certainty():
+    """The first screen has the residual that papers give, and joints that a reason names."""
+    whole = estimate()
+    named = notice("friction-speed", joint=JOINTS[3], percent=11.0)
+    for level, use in (("care", "Usable for"), ("bad", "Judged for")):
+        verdict = replace(whole.verdict, level=level, reasons=(named,))
+        body = _words(str(section(replace(whole, verdict=verdict)).body))
+        top, _, rest = body.partition("The reason")
+        assert top.index(use) < top.index("Worst joint") < top.index("Judged on")
+        assert f"Relative residual of the fit: {percent(whole.fit.residual_percent)} % of the measured" in top
+        assert f"Named below: {JOINTS[3]} (reason 1)." in top
+        assert (
+            ("Not judged for simulation" in top) == ("have it judged for that" in rest) == (level == "care")
+        )
 
 
 def test_a_usable_result_says_that_it_is_no_rigid_robot():
@@ -442,7 +458,7 @@ def test_every_effort_has_its_peak_beside_its_percentage():
     text = _words(str(section(replace(whole, verdict=replace(whole.verdict, joints=judged))).body))
     assert "model error [N m] % of peak peak rms error" in text
     first, last = ((row.error_rms**2 - row.noise_floor**2) ** 0.5 for row in (judged[0], judged[-1]))
-    assert f"model error 1.4 % of its peak of 12.3 N m: {first:.2g} N m" in text
+    assert f"model error 1.4 % of its peak ({first:.2g} of 12.3 N m)" in text
     assert f"{last:.2g} 1.4 17.3 0.21" in text
 
 
@@ -578,4 +594,22 @@ def test_what_no_motion_shows_does_not_contradict_what_this_motion_shows():
 def test_where_a_mass_comes_from_is_said_in_words(mass, sigma, share, origin):
     body = {"name": "arm", "mass": mass, "mass_sigma": sigma, "mass_share": share, "mass_dof": None}
     body |= {"prior_mass": 2.0, "centre": None, "prior_centre": None, "centre_share": 0.0, "payload": False}
-    assert _body_row(body)["origin"] == origin
+    assert body_row(body)["origin"] == origin
+
+
+def test_masses_far_from_those_of_the_description_are_commented():
+    def row(name, mass, centre, sigma=None):
+        body = {"name": name, "mass": mass, "mass_sigma": sigma, "mass_share": 0.5, "mass_dof": None}
+        body |= {"prior_mass": 2.0, "centre": centre, "prior_centre": [0.1, 0, 0], "payload": False}
+        return body_row(body)
+
+    near = row("base", 2.3, [0.119, 0.0, 0.0])
+    assert far_words([near]) == ""
+    light, turned = row("fore", 1.0, [0.1, 0.0, 0.0]), row("hand", 2.0, [0.1, 0.03, 0.0])
+    assert (light["change"], turned["off"]) == ("-50.0 %", "30 mm off")
+    assert far_words([near, light, turned]).startswith("fore and hand (mass by more than 20 %")
+    assert "exchanged mass" in far_words([light])
+    assert "check the description" not in far_words([light])
+    assert "check the description" in far_words([row("fore", 1.0, None, sigma=0.1)])
+    # Within its interval a measured mass does not contradict the description.
+    assert far_words([row("fore", 1.0, None, sigma=0.9)]) == ""

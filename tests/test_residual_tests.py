@@ -39,6 +39,7 @@ from dynid.report.json_file import json_text, read_result, result_document
 from dynid.simulation.simulation import simulate
 from dynid.simulation.simulation_file import default_simulation
 from dynid.statistics.estimate import NOT_TESTED
+from tests.built_in import codes
 from tests.systems import group, parameters
 
 FILE = Path(__file__).parents[1] / "benchmarks" / "silent_errors.py"
@@ -60,10 +61,6 @@ def job_of(fault: str, seed: int, victim: int, loaded: bool = False):
 def checks_of(fault: str, seed: int, victim: int = 1, loaded: bool = False):
     _, fit, _ = job_of(fault, seed, victim, loaded)
     return Finished(fit).answered(check_residuals(fit))
-
-
-def codes(found) -> list[str]:
-    return [notice.code for notice in found.notices]
 
 
 def test_31_the_remedy_of_a_delay_removes_it() -> None:

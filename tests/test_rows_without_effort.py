@@ -32,9 +32,10 @@ from dynid.robots.truth import built_in_free
 from dynid.unknown import Task
 from dynid.validation.crossvalidation import held_out_error
 from dynid.validation.held_out import validate_result
+from tests.built_in import written_robot
 from tests.free_oscillations import STARTS, TRUTH
 from tests.systems import group, parameters
-from tests.test_joined_mass import SWINGARM, robot_of
+from tests.test_joined_mass import SWINGARM
 
 MASS = 9.4
 CHI = {name: MASS * value for name, value in TRUTH.items()}
@@ -330,14 +331,8 @@ def cart_log(robot, seed: int):
     return log_from_arrays(robot, t, q, tau[:, None], name="cart")
 
 
-def _cart(folder, text: str = CART):
-    file = folder / "cart.yaml"
-    file.write_text(text)
-    return load_robot(file)
-
-
 def test_a_joint_without_motor_is_such_a_row(tmp_path) -> None:
-    robot = _cart(tmp_path)
+    robot = written_robot(tmp_path, CART)
     assert inverse_directions(robot).homogeneous.tolist() == [False, True]
     log = cart_log(robot, 0)
     fit = fit_task(Task(robot, (log,), Experiment(robot=robot)))
@@ -361,7 +356,7 @@ def test_a_joint_without_motor_is_such_a_row(tmp_path) -> None:
 
 def test_the_gain_of_a_motor_beside_a_joint_without_motor(tmp_path) -> None:
     """The weighed cart sets the scale; noise of the columns and of the force must not shrink the gain."""
-    robot = _cart(tmp_path)
+    robot = written_robot(tmp_path, CART)
     log = cart_log(robot, 0)
     log = replace(log, tau=log.tau / 1.7)
     settings = GainSettings(total_mass=TotalMass(CART_MASS + POLE_MASS))
@@ -381,8 +376,8 @@ def test_a_gain_that_nothing_ties_to_the_scale_is_named(tmp_path) -> None:
     text = CART.replace("actuators: [rail]", slide + "actuators: [rail, slide]").replace(
         "measured: [rail, pivot]", "measured: [rail, pivot, slide]"
     )
-    log = cart_log(_cart(tmp_path), 0)
-    robot = _cart(tmp_path, text)
+    log = cart_log(written_robot(tmp_path, CART), 0)
+    robot = written_robot(tmp_path, text)
     t = log.t
     moved = 0.2 * np.sin(3.0 * t)
     tau = np.column_stack([log.tau, -9.0 * moved * 1.5])
@@ -393,7 +388,7 @@ def test_a_gain_that_nothing_ties_to_the_scale_is_named(tmp_path) -> None:
 
 
 def test_a_platform_on_cables_with_a_free_hinge_has_a_row_for_each_freedom(tmp_path) -> None:
-    robot = robot_of(tmp_path, SWINGARM)
+    robot = written_robot(tmp_path, SWINGARM)
     directions = inverse_directions(robot)
     freedoms = assembly_of(robot).dof
     assert len(directions.names) == freedoms == 7

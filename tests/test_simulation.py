@@ -614,3 +614,20 @@ def test_cables_that_would_push_are_told() -> None:
     found = simulate(replace(robot, limits=limits), replace(settings, plant=None))
     assert [one.code for one in found.notices] == ["loose-cables"]
     assert "N, range 0 to inf N" in found.notices[0].text
+
+
+@pytest.mark.parametrize("engine", ["inverse", "dynid"])
+def test_motors_that_are_too_weak_for_a_motion_are_named(engine: str) -> None:
+    """Without a word, a log of a motion that the robot cannot follow looks like any other."""
+    robot = robot_of("scara")
+    settings = replace(default_simulation(robot), engine=engine, duration=0.5)
+    peak = float(np.abs(simulate(robot, settings).course.tau[:, 1]).max())
+    motor = robot.actuators[1].name
+    weak = {**robot.limits, motor: {**robot.limits.get(motor, {}), "tau": 0.5 * peak}}
+    [found] = [one for one in simulate(replace(robot, limits=weak), settings).notices if "beyond" in one.code]
+    assert found.code == "efforts-beyond-limits"
+    assert f"'{motor}'" in found.text
+    assert f"limit {0.5 * peak:.3g} N m" in found.text.replace("limit -", "limit ")
+    strong = {**robot.limits, motor: {**robot.limits.get(motor, {}), "tau": 2.0 * peak}}
+    found = simulate(replace(robot, limits=strong), settings)
+    assert not [one for one in found.notices if "beyond" in one.code]

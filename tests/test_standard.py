@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
+from dynid.checks.check import Finished
+from dynid.checks.estimate import negative
 from dynid.cli import main
 from dynid.common.errors import InputError, NoResultError
+from dynid.common.notices import notice
 from dynid.excitation.random_motion import random_motion
 from dynid.experiment.experiment import (
     Experiment,
@@ -24,6 +29,7 @@ from dynid.pipeline import identify, identify_logs, validate_result
 from dynid.report.html import report_html
 from dynid.report.json_file import json_text, read_result, result_document
 from dynid.simulation.prescribed import simulate_log
+from dynid.statistics.estimate import ParameterEstimate
 from dynid.statistics.standard import rotor_test
 from tests.built_in import truth_of
 from tests.systems import parameters, system
@@ -290,6 +296,23 @@ def test_rotors_that_are_nowhere_felt_are_said(rotors, felt) -> None:
     one = system(W, W @ [*rotors, 1.0] + 0.1 * rng.standard_normal(400), table=table)
     told = rotor_test(one, ESTIMATORS["wls"](one))
     assert [notice.code for notice in told] == ([] if felt else ["rotor-not-felt"])
+
+
+def test_negative_rotors_are_named_by_one_warning() -> None:
+    """Two warnings that named different joints for the same thing confused a reader."""
+    values = {"Ia_j1": -0.05, "Ia_j2": -0.02, "Fv_j1": -0.3}
+    found = tuple(
+        ParameterEstimate(name, "1", value, 0.1 * abs(value), 10.0, (1.2 * value, 0.8 * value))
+        for name, value in values.items()
+    )
+    fit: Any = SimpleNamespace(parts=SimpleNamespace(parameters=found))
+    alone, beside = (
+        [one.text for one in negative(Finished(fit, notices=told))]
+        for told in ((), (notice("rotor-not-felt", names="j1, j2"),))
+    )
+    assert all(name in alone[0] for name in values)
+    assert "Fv_j1" in beside[0]
+    assert "Ia" not in beside[0]
 
 
 def test_parameters_set_to_zero_are_no_bodies(arm) -> None:

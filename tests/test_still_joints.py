@@ -44,13 +44,16 @@ def gripper(tmp_path):
     return file
 
 
-def test_a_joint_without_a_column_is_named_alone_and_can_stand_still(gripper, tmp_path) -> None:
+@pytest.mark.parametrize("effort", [False, True])
+def test_a_joint_without_a_column_is_named_alone_and_can_stand_still(gripper, tmp_path, effort) -> None:
+    """Also if there is a column of its name: an effort is no position."""
     t = np.arange(3000) / 200.0
     q = np.stack([np.sin(1.3 * t) + 0.4 * np.sin(3.1 * t), np.cos(1.9 * t) - 0.5 * np.sin(2.7 * t)], axis=1)
     columns = ["time", "shoulder_pos", "elbow_pos", "shoulder_torque", "elbow_torque"]
-    np.savetxt(
-        tmp_path / "log.csv", np.c_[t, q, 3.0 * q], delimiter=",", header=",".join(columns), comments=""
-    )
+    values = np.c_[t, q, 3.0 * q]
+    if effort:
+        columns, values = [*columns, "finger_torque"], np.c_[values, 0.1 * q[:, 0]]
+    np.savetxt(tmp_path / "log.csv", values, delimiter=",", header=",".join(columns), comments="")
     refused = dynid("identify", "--robot", str(gripper), "--log", str(tmp_path / "log.csv"))
     assert refused.exit_code == 2
     text = " ".join(refused.output.split())

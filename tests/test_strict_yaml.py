@@ -74,11 +74,12 @@ def test_alias_bomb_is_refused_while_it_is_read():
         parse_yaml("a0: &a0 [1, 2, 3]\n" + "\n".join(levels))
 
 
-def test_file_that_is_too_large_is_not_read(tmp_path):
+def test_file_that_is_too_large_is_not_read(tmp_path, monkeypatch):
+    monkeypatch.setattr("dynid.common.strict_yaml.BYTE_LIMIT", 100)
     file = tmp_path / "large.yaml"
     file.write_text("a: " + "x" * 1000)
     with pytest.raises(InputError, match="limit of 100"):
-        read_yaml(file, byte_limit=100)
+        read_yaml(file)
 
 
 def test_file_that_is_missing_or_not_utf8(tmp_path):

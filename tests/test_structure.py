@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
@@ -11,13 +9,12 @@ from scipy.spatial.transform import Rotation
 from dynid.base.structural import rounding_of
 from dynid.info import describe
 from dynid.kinematics.assembly import assembly_of
-from dynid.mechanism.load import load_robot
-from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.logs import log_from_arrays
 from dynid.motion.motion import Motion
 from dynid.motion.plan import plan_motions
 from dynid.motion.settings import FilterSettings, MaskSettings
 from dynid.projection.kinematics import kinematics_along
+from tests.built_in import codes, written_robot
 
 pytestmark = pytest.mark.usefixtures("no_symbols")
 
@@ -45,12 +42,6 @@ joints:
   - {{name: fold, kind: revolute, parent: boom, child: jib, xyz: [{boom}, 0, 0], axis: [0, 1, 0]}}
 drive: {{"*": [Fv, Fs]}}
 """
-
-
-def robot_of(tmp_path: Path, text: str) -> Mechanism:
-    file = tmp_path / "robot.yaml"
-    file.write_text(text)
-    return load_robot(file)
 
 
 def vector(x, digits: int | None) -> str:
@@ -189,12 +180,8 @@ def turned_arm(digits: int | None, seed: int) -> str:
     return "\n".join(["name: arm", "gravity: [0, 0, -9.81]", "joints:", *lines, 'drive: {"*": [Fv, Fs]}', ""])
 
 
-def codes(notices) -> list[str]:
-    return [notice.code for notice in notices]
-
-
 def test_a_parallelogram_without_a_start_pose_is_a_parallelogram(tmp_path) -> None:
-    robot = robot_of(tmp_path, PARALLELOGRAM)
+    robot = written_robot(tmp_path, PARALLELOGRAM)
     assembly = assembly_of(robot)
     assert assembly.mobility.dof == 1
     assert assembly.start[0] == pytest.approx(-assembly.start[1], abs=1e-12)  # not the crossed branch
@@ -203,13 +190,13 @@ def test_a_parallelogram_without_a_start_pose_is_a_parallelogram(tmp_path) -> No
     # Inertia and two moments about the hinge, two terms of friction: all arms turn alike.
     assert found.n_base == 5
     assert "singular-start" in codes(found.notices)
-    given = robot_of(tmp_path, PARALLELOGRAM + "start: {left: 1.0, knee: -1.0, right: 1.0}\n")
+    given = written_robot(tmp_path, PARALLELOGRAM + "start: {left: 1.0, knee: -1.0, right: 1.0}\n")
     assert describe(given).n_base == 5
     assert assembly_of(given).notices == ()
 
 
 def test_a_log_of_a_parallelogram_without_a_start_pose_is_followed(tmp_path) -> None:
-    robot = robot_of(tmp_path, PARALLELOGRAM)
+    robot = written_robot(tmp_path, PARALLELOGRAM)
     t = np.arange(0.0, 1.0, 2e-3)
     log = log_from_arrays(robot, t, 0.9 + 0.5 * np.sin(6.0 * t)[:, None], np.zeros((len(t), 1)))
     motion = Motion(log, plan_motions([log], robot, FilterSettings(), MaskSettings())[0])
@@ -222,7 +209,7 @@ def test_a_log_of_a_parallelogram_without_a_start_pose_is_followed(tmp_path) -> 
 
 @pytest.mark.parametrize("start", [0.9, 0.3, None])
 def test_a_sarrus_linkage_has_eight_base_parameters_from_any_start(tmp_path, start: float | None) -> None:
-    robot = robot_of(tmp_path, sarrus(start=start))
+    robot = written_robot(tmp_path, sarrus(start=start))
     found = describe(robot)
     # Five of the bodies that one angle moves, and three terms of friction.
     assert (found.dof, found.n_base) == (1, 8)
@@ -230,7 +217,7 @@ def test_a_sarrus_linkage_has_eight_base_parameters_from_any_start(tmp_path, sta
 
 
 def test_six_digits_count_as_many_base_parameters_as_full_precision(tmp_path) -> None:
-    exact, rounded = (describe(robot_of(tmp_path, sarrus(digits, yaw=0.4))) for digits in (None, 6))
+    exact, rounded = (describe(written_robot(tmp_path, sarrus(digits, yaw=0.4))) for digits in (None, 6))
     assert (exact.n_base, rounded.n_base) == (8, 8)
     assert "rounded-geometry" not in codes(exact.notices)
     text = next(notice.text for notice in rounded.notices if notice.code == "rounded-geometry")
@@ -242,14 +229,14 @@ def test_six_digits_count_as_many_base_parameters_as_full_precision(tmp_path) ->
 def test_the_count_does_not_depend_on_the_number_of_states(tmp_path, monkeypatch, yaw: float) -> None:
     """Among many random poses some are near singular ones, where rounding is enlarged: 12 and 9 before."""
     monkeypatch.setattr("dynid.projection.structure._FEWEST_STATES", 250)
-    assert describe(robot_of(tmp_path, sarrus(6, yaw=yaw))).n_base == 8
+    assert describe(written_robot(tmp_path, sarrus(6, yaw=yaw))).n_base == 8
 
 
 @pytest.mark.parametrize("size", [1.0, 0.01])
 def test_the_count_does_not_depend_on_the_size_of_the_robot(tmp_path, size: float) -> None:
     """Beside the moments of a long boom friction looked like rounding of 5 mm: 2 parameters were left."""
     x, z, boom = (round(size * length, 9) for length in (1.274, 31.06, 21.37))
-    found = describe(robot_of(tmp_path, CRANE.format(x=x, z=z, boom=boom)))
+    found = describe(written_robot(tmp_path, CRANE.format(x=x, z=z, boom=boom)))
     # Fifteen of a vertical axis and two parallel ones, six of friction.
     assert found.n_base == 21
     assert "rounded-geometry" not in codes(found.notices)
@@ -276,14 +263,14 @@ start: {{motor: 0.9, wrist: -1.1, slide: 0.39}}
 )
 def test_a_long_rod_on_a_short_crank_is_not_rounding(tmp_path, crank: str, rod: str) -> None:
     """Its columns are 10 to 40 roundings of four digits: they were dropped, with 16 % of the effort."""
-    found = describe(robot_of(tmp_path, SLIDER.format(crank=crank, rod=rod)))
+    found = describe(written_robot(tmp_path, SLIDER.format(crank=crank, rod=rod)))
     assert found.n_base == 9
     assert "rounded-geometry" not in codes(found.notices)
 
 
 @pytest.mark.parametrize("digits", [None, 6])
 def test_a_hexapod_of_six_rus_legs(tmp_path, digits: int | None) -> None:
-    found = describe(robot_of(tmp_path, six_rus(digits)))
+    found = describe(written_robot(tmp_path, six_rus(digits)))
     # Ten of the platform, eleven of each leg, three terms of friction of each motor.
     assert (found.dof, found.n_base) == (6, 94)
 
@@ -291,27 +278,27 @@ def test_a_hexapod_of_six_rus_legs(tmp_path, digits: int | None) -> None:
 @pytest.mark.parametrize("digits", [4, 5, 6, 7, 8, 9])
 def test_a_vertical_first_axis_stays_vertical_when_it_is_rounded(tmp_path, digits: int) -> None:
     """Two moments of the first body act only through the error of the axis: their columns are small."""
-    found = describe(robot_of(tmp_path, turned_arm(digits, 0)))
-    assert found.n_base == describe(robot_of(tmp_path, turned_arm(None, 0))).n_base
+    found = describe(written_robot(tmp_path, turned_arm(digits, 0)))
+    assert found.n_base == describe(written_robot(tmp_path, turned_arm(None, 0))).n_base
     assert "rounded-geometry" in codes(found.notices)
 
 
 @pytest.mark.parametrize("digits", [4, 5, 7])
 def test_a_sarrus_linkage_with_any_digits(tmp_path, digits: int) -> None:
     """The yaw at which the count was 13 with seven digits, without a word."""
-    assert describe(robot_of(tmp_path, sarrus(digits, yaw=0.440))).n_base == 8
+    assert describe(written_robot(tmp_path, sarrus(digits, yaw=0.440))).n_base == 8
 
 
 @pytest.mark.parametrize(("seed", "digits"), [(4, None), (4, 5), (4, 6), (3, 5)])
 def test_a_hexapod_in_turned_frames_and_rounded(tmp_path, seed: int, digits: int | None) -> None:
     """Dropping one of several columns that depend on each other left another one with enlarged rounding."""
-    assert describe(robot_of(tmp_path, hexapod_with_crosses(digits, seed))).n_base == 100
+    assert describe(written_robot(tmp_path, hexapod_with_crosses(digits, seed))).n_base == 100
 
 
 def test_random_hexapods_with_four_to_nine_digits(tmp_path) -> None:
     for seed in range(12):
         for digits in (4, 5, 6, 7, 8, 9):
-            found = describe(robot_of(tmp_path, hexapod_with_crosses(digits, seed)))
+            found = describe(written_robot(tmp_path, hexapod_with_crosses(digits, seed)))
             # With four digits rounding and geometry overlap in some of them: then it is reported.
             wrong = found.n_base != 100
             assert not wrong or {"rank-undecided", "rounded-geometry"} & set(codes(found.notices))

@@ -10,6 +10,7 @@ import os
 import shlex
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -128,12 +129,56 @@ def test_another_page_is_refused(browser: Browser, origin: str) -> None:
     assert browser.get("state", Origin=origin)[0] == 403
 
 
+def test_a_second_origin_is_refused_too(browser: Browser) -> None:
+    own = f"http://{HOST}:{browser.studio.server_port}"
+    for origins, status in (([own], b"200"), ([own, "http://evil.example"], b"403")):
+        lines = [f"GET /{browser.studio.token}/state HTTP/1.1", f"Host: {own.removeprefix('http://')}"]
+        lines += [f"Origin: {origin}" for origin in origins]
+        with socket.create_connection((HOST, browser.studio.server_port), 60.0) as wire:
+            wire.sendall("\r\n".join([*lines, "", ""]).encode())
+            assert wire.recv(64).split()[1] == status
+
+
+def test_idle_connections_do_not_use_up_the_server(browser: Browser, monkeypatch) -> None:
+    """Those beyond the limit are closed; the page is served again when one of the others has ended."""
+    studio = browser.studio
+    monkeypatch.setattr(studio, "_free", threading.BoundedSemaphore(3))
+    idle = [socket.create_connection((HOST, studio.server_port), 60.0) for _ in range(4)]
+    assert idle[3].recv(1) == b""
+    for wire in idle:
+        wire.close()
+    for _ in range(3):  # threads that served the idle ones have ended, or do now
+        assert studio._free.acquire(timeout=60.0)
+    for _ in range(3):
+        studio._free.release()
+    assert browser.get("state")[0] == 200
+
+
+def test_a_page_that_left_before_it_was_refused_is_no_error(browser: Browser, monkeypatch, capfd) -> None:
+    def left(*_: Any) -> None:
+        raise BrokenPipeError
+
+    monkeypatch.setattr("dynid.studio.server._Handler._send", left)
+    with contextlib.suppress(http.client.HTTPException, OSError):
+        browser.request("GET", "/")
+    browser.studio.shutdown()
+    assert "Traceback" not in capfd.readouterr().err
+
+
 def test_forms_and_large_requests_are_refused(browser: Browser) -> None:
     place = f"/{browser.studio.token}/load"
     assert browser.request("POST", place, b"robot=arm.yaml", Content_Type="text/plain")[0] == 415
     huge = {"Content_Length": str(2 << 20), "Content_Type": "application/json"}
     assert browser.request("POST", place, b"", **huge)[0] == 413
-    for text in (b"[]", b"{", b'{"robot": 3}', b'{"shell": "x"}', b'{"robot": NaN}', b'{"robot": 1e999}'):
+    for text in (
+        b"[]",
+        b"[" * 200_000,
+        b"{",
+        b'{"robot": 3}',
+        b'{"shell": "x"}',
+        b'{"robot": NaN}',
+        b'{"robot": 1e999}',
+    ):
         assert browser.request("POST", place, text, Content_Type="application/json")[0] == 400
     assert browser.request("POST", f"/{browser.studio.token}/close", b"{}")[0] == 404
 
@@ -156,6 +201,7 @@ def test_only_known_files_of_results_are_sent(browser: Browser) -> None:
     assert status == 200
     assert b"<h1" in text
     assert headers["Content-Security-Policy"].startswith("sandbox allow-scripts")
+    assert "default-src 'none'" in headers["Content-Security-Policy"]  # whatever the report itself says
     for place in (
         "result/0/../../arm.yaml",
         "result/0/..%2farm.yaml",
@@ -178,6 +224,54 @@ def test_folders_outside_are_not_listed(browser: Browser, tmp_path: Path) -> Non
         said = browser.post("load", robot="arm.yaml", logs=[log])
         assert "inside the folder" in said["error"]
         assert "secret_name" not in said["error"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="devices of Unix")
+def test_devices_and_pipes_are_not_read(browser: Browser) -> None:
+    """Reading them may never end."""
+    os.mkfifo(browser.studio.session.folder / "pipe.csv")
+    os.mkfifo(browser.studio.session.folder / "pipe.urdf")
+    for log in ("/dev/zero", "pipe.csv"):
+        assert "a device or a pipe" in browser.post("load", robot="arm.yaml", logs=[log])["error"]
+    assert "a device or a pipe" in browser.post("load", robot="pipe.urdf")["error"]
+    assert "a device or a pipe" in browser.post("open", path="pipe.csv")["error"]
+    assert "unknown user" in browser.post("load", robot="~nobody-has-this-name/arm.urdf")["error"]
+    loaded = browser.post("load", robot="arm.yaml", logs=["*.csv"])["loaded"]  # a pattern that finds the pipe
+    assert "a device or a pipe" in loaded["refusal"]
+
+
+@pytest.mark.parametrize("letter", [chr(0xD800), chr(0xDCFC)])  # the second is a byte of a file name
+def test_names_that_are_no_text_are_refused(browser: Browser, letter: str) -> None:
+    """They would be in no experiment file, and the page could not show its state."""
+    before = browser.post("load", robot="arm.yaml", logs=["log.csv"])
+    for asked in ({"robot": f"a{letter}.urdf"}, {"robot": "arm.yaml", "logs": [f"a{letter}.csv"]}):
+        assert "not UTF-8" in browser.post("load", **asked)["error"]
+    assert json.loads(browser.get("state")[2])["revision"] == before["revision"]
+
+
+def test_files_of_the_folder_are_offered(browser: Browser) -> None:
+    folder = browser.studio.session.folder
+    shutil.copytree(folder / "result", folder / "results" / "earlier ü")
+    (folder / "results" / "no result").mkdir()
+    (folder / "notes.txt").write_text("x", encoding="utf-8")
+    (folder / ".hidden.csv").write_text("x", encoding="utf-8")
+    found = browser.studio.session.state()["offered"]
+    assert found["robots"] == ["arm.yaml", "experiment.yaml", "simulation.yaml", "truth.yaml"]
+    assert found["logs"] == ["log.csv", "other.parquet"]
+    assert found["results"] == ["results/earlier ü"]
+
+
+def test_settings_do_not_read_the_logs_again(browser: Browser) -> None:
+    """Long logs take seconds; only the model matters to how they are read."""
+    folder = browser.studio.session.folder
+    before = browser.post("load", robot="arm.yaml", logs=["log.csv"])
+    (folder / "log.csv").rename(folder / "moved.csv")
+    after = browser.post("settings", estimator="ols", auto="off", hold_out=0.2, purpose="simulation")
+    assert after["loaded"]["logs"] == before["loaded"]["logs"]
+    assert after["read"] == before["read"] < after["revision"]  # the robot is not drawn again
+    after = browser.post("settings", model="power")
+    assert "no such file" in after["loaded"]["refusal"]
+    assert after["read"] == after["revision"]
 
 
 def test_names_lead_to_no_other_folder(browser: Browser) -> None:
@@ -209,6 +303,9 @@ def test_a_robot_alone_and_an_experiment_file(browser: Browser) -> None:
         assert b'id="robot-data"' in browser.get("view")[2]
     loaded = browser.post("load", robot="experiment.yaml")["loaded"]
     assert loaded["given"] == ["log.csv"]
+    assert "error" not in browser.post("load", robot="experiment.yaml", logs=["log.csv"])  # left in its box
+    refused = browser.post("load", robot="experiment.yaml", logs=["other.parquet"])
+    assert "names its own logs" in refused["error"]
     assert "there is no file" in browser.post("load", robot="nothing.urdf")["error"]
 
 
@@ -249,6 +346,7 @@ def test_columns_are_matched_and_changed(browser: Browser) -> None:
     asked = {name: row[name] for name in ("key", "column", "scale", "offset", "delay")}
     loaded = browser.post("map", **asked, unit="Nm")["loaded"]  # a change of the unit keeps the delay
     assert {one["key"]: one for one in loaded["columns"]["rows"]}["tau_1"]["delay"] == 0.002
+    assert "scale '0,5' is not a number" in browser.post("map", key="tau_1", column="b", scale="0,5")["error"]
     assert "no column" in browser.post("map", key="tau_1", column="c")["error"]
     assert "no signal" in browser.post("map", key="tau_9", column="a")["error"]
 
@@ -367,6 +465,21 @@ def test_a_log_that_is_missing_is_named_once(browser: Browser) -> None:
     refused = browser.post("identify", name="x-1")["error"]
     assert refused.count("remedy") == 1
     assert not (browser.studio.session.folder / "x-1.yaml").exists()
+
+
+def test_errors_have_the_words_of_the_command_line(browser: Browser) -> None:
+    """As the findings of the doctor; `str` of an error names arguments of Python."""
+    folder = browser.studio.session.folder
+    cells = columns(folder / "log.csv")
+    browser.post("load", robot="arm.yaml", logs=["log.csv"])
+    write_columns(folder / "log.csv", {key: cell for key, cell in cells.items() if key != "t"})
+    assert "error" not in browser.post("identify", name="run-1")  # reads the log that is there now
+    job = browser.studio.session.job
+    assert job is not None
+    assert job.wait(300.0)
+    assert "--column t=NAME" in job.error
+    assert "--column t=NAME" in browser.post("load", robot="arm.yaml", logs=["log.csv"])["loaded"]["refusal"]
+    assert "--column t=NAME" in browser.post("identify", name="run-1")["error"]
 
 
 def test_names_with_spaces_and_other_letters(browser: Browser) -> None:
@@ -591,6 +704,29 @@ def test_a_robot_that_is_drawn_slowly_keeps_nobody_waiting(browser: Browser, mon
     may_end.set()
     page.join(60.0)
     assert shown == [b"drawn"]
+
+
+def test_a_long_log_keeps_nobody_waiting(browser: Browser, monkeypatch) -> None:
+    """While it is read, other tabs are answered, and a task can be cancelled."""
+    reading, may_end = threading.Event(), threading.Event()
+
+    def slowly(*_: Any) -> list[Any]:
+        reading.set()
+        assert may_end.wait(60.0)
+        return []
+
+    before = browser.post("load", robot="arm.yaml")
+    monkeypatch.setattr("dynid.pipeline.read_logs", slowly)
+    page = threading.Thread(target=lambda: browser.post("load", robot="arm.yaml", logs=["log.csv"]))
+    page.start()
+    try:
+        assert reading.wait(60.0)
+        assert json.loads(browser.get("state")[2])["revision"] == before["revision"]
+        assert "error" not in browser.post("cancel")
+    finally:
+        may_end.set()
+        page.join(60.0)
+    assert browser.studio.session.state()["loaded"]["given"] == ["log.csv"]
 
 
 def test_a_page_that_left_before_its_answer_is_no_error(browser: Browser, monkeypatch, capfd) -> None:

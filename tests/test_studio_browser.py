@@ -53,10 +53,12 @@ def test_the_studio_is_used_in_a_browser(tmp_path: Path, monkeypatch: pytest.Mon
     assert ["tau_2", "b", ""] in seen["columns"]  # picked
     assert ["q_2", "J2_pos", ""] in seen["columns"]
     assert seen["robot"]
+    assert seen["unread"] == ["odd.csv", True]
     assert seen["typed"] == "-3"
     assert seen["inView"]  # progress and Cancel, wherever the page is scrolled to
     assert seen["doctor"]
     assert seen["result"].startswith("arm-1: ")
+    assert seen["outcome"] == "#results"
     assert "arm" in seen["report"]
     assert seen["pair"] == ["0", "1"]  # not one result with itself
     assert "arm-1_arm-2_compare" in seen["compared"]

@@ -11,7 +11,6 @@ from dynid.common.errors import InputError
 from dynid.kinematics.assembly import assembly_of
 from dynid.kinematics.coordinates import States
 from dynid.kinematics.sensors import sensors_of
-from dynid.mechanism.load import load_robot
 from dynid.motion.logs import log_from_arrays
 from dynid.motion.motion import Motion
 from dynid.motion.plan import plan_motions
@@ -19,6 +18,7 @@ from dynid.motion.settings import FilterSettings, MaskSettings
 from dynid.projection.dead_points import passages
 from dynid.projection.kinematics import ClosedKinematics, kinematics_along
 from dynid.projection.survey import Survey, _jumps
+from tests.built_in import written_robot
 
 SLIDER_CRANK = """
 name: slider-crank
@@ -34,12 +34,6 @@ actuators: [slide]
 """
 
 
-def robot_of(tmp_path, text: str = SLIDER_CRANK):
-    file = tmp_path / "robot.yaml"
-    file.write_text(text)
-    return load_robot(file)
-
-
 def motion_along(robot, q, dt=1e-3):
     t = dt * np.arange(len(q))
     log = log_from_arrays(robot, t, q, np.zeros((len(q), len(robot.actuators))))
@@ -49,7 +43,7 @@ def motion_along(robot, q, dt=1e-3):
 
 
 def test_poses_of_a_log_serve_the_same_log_with_other_efforts_only(tmp_path, monkeypatch) -> None:
-    robot = robot_of(tmp_path)
+    robot = written_robot(tmp_path, SLIDER_CRANK)
     slide = 0.25 + 0.05 * np.sin(2e-3 * np.pi * np.arange(700))[:, None]
     motion = motion_along(robot, slide)
     surveyed = []
@@ -72,7 +66,7 @@ def test_poses_of_a_log_serve_the_same_log_with_other_efforts_only(tmp_path, mon
 
 
 def test_kept_rates_and_those_computed_again_are_the_same(tmp_path, monkeypatch) -> None:
-    robot = robot_of(tmp_path)
+    robot = written_robot(tmp_path, SLIDER_CRANK)
     slide = 0.25 + 0.05 * np.sin(2e-3 * np.pi * np.arange(700))[:, None]
     motion = motion_along(robot, slide)
     kinematics = kinematics_along(robot, motion)
@@ -88,7 +82,7 @@ def test_kept_rates_and_those_computed_again_are_the_same(tmp_path, monkeypatch)
 
 
 def test_poses_are_the_same_wherever_a_block_begins(tmp_path) -> None:
-    robot = robot_of(tmp_path)
+    robot = written_robot(tmp_path, SLIDER_CRANK)
     t = np.arange(3000) * 1e-3
     slide = 0.25 + 0.05 * np.sin(2 * np.pi * t)[:, None]
     motion = motion_along(robot, slide)
@@ -113,7 +107,7 @@ def test_poses_are_the_same_wherever_a_block_begins(tmp_path) -> None:
 
 
 def test_poses_known_from_another_filter_are_corrected_not_surveyed_again(tmp_path, monkeypatch) -> None:
-    robot = robot_of(tmp_path)
+    robot = written_robot(tmp_path, SLIDER_CRANK)
     t = np.arange(3000) * 1e-3
     slide = 0.25 + 0.05 * np.sin(2 * np.pi * t)[:, None]
     slide += 1e-5 * np.random.default_rng(1).normal(size=slide.shape)
@@ -136,7 +130,7 @@ def test_poses_known_from_another_filter_are_corrected_not_surveyed_again(tmp_pa
 
 def test_doubt_about_the_description_excludes_poses_near_a_singular_one(tmp_path) -> None:
     """The slide comes near its end, where 10 mm more would open the loop; a shorter doubt excludes less."""
-    robot = robot_of(tmp_path)
+    robot = written_robot(tmp_path, SLIDER_CRANK)
     t = np.arange(3000) * 1e-3
     motion = motion_along(robot, 0.28 + 0.06 * np.sin(2 * np.pi * t)[:, None])  # stretched at 0.35 m
     low, high = motion.usable()[0]
@@ -157,7 +151,7 @@ def test_doubt_about_the_description_excludes_poses_near_a_singular_one(tmp_path
 
 
 def test_usual_poses_stay_whatever_the_doubt_and_another_filter_excludes_as_many(tmp_path) -> None:
-    robot = replace(robot_of(tmp_path), uncertain={"zero_slide": 0.1})
+    robot = replace(written_robot(tmp_path, SLIDER_CRANK), uncertain={"zero_slide": 0.1})
     t = np.arange(3000) * 1e-3
     slide = 0.28 + 0.06 * np.sin(2 * np.pi * t)[:, None]
     log = log_from_arrays(robot, t, slide, np.zeros((len(t), len(robot.actuators))))
@@ -173,7 +167,7 @@ def test_usual_poses_stay_whatever_the_doubt_and_another_filter_excludes_as_many
 
 
 def test_no_pose_after_a_jump_is_used_where_the_description_is_doubted(tmp_path) -> None:
-    robot = replace(robot_of(tmp_path), uncertain={"zero_slide": 1e-3})
+    robot = replace(written_robot(tmp_path, SLIDER_CRANK), uncertain={"zero_slide": 1e-3})
     motion = motion_along(robot, 0.28 + 0.02 * np.sin(np.arange(3000) * 6e-3)[:, None])
     found = Survey(jumped_at=[float(motion.log.t[1000])], dead_at=[float(motion.log.t[2000])])
     low, high = motion.usable()[0]
@@ -198,7 +192,7 @@ def test_passages_are_changes_of_the_sign_of_the_determinant() -> None:
 
 
 def test_singular_and_open_poses_are_counted_and_left_out(tmp_path) -> None:
-    robot = robot_of(tmp_path)
+    robot = written_robot(tmp_path, SLIDER_CRANK)
     t = np.linspace(-1.0, 1.0, 2001)
     # The piston reaches its dead centre (0.35 m) at t = 0; for a moment it claims to be beyond it.
     slide = 0.35 - 0.05 * t**2
@@ -218,7 +212,7 @@ def test_singular_and_open_poses_are_counted_and_left_out(tmp_path) -> None:
 
 
 def test_a_log_on_another_branch_is_flagged(tmp_path) -> None:
-    robot = robot_of(tmp_path)
+    robot = written_robot(tmp_path, SLIDER_CRANK)
     assembly = assembly_of(robot)
     sensors = sensors_of(robot, ("slide",))
     q = assembly.track(0.27 + 0.01 * np.sin(np.linspace(0, 6, 100))[:, None], sensors)
@@ -231,7 +225,7 @@ def test_a_log_on_another_branch_is_flagged(tmp_path) -> None:
 
 
 def test_a_log_that_does_not_close_is_refused_with_sample_loop_and_gap(tmp_path) -> None:
-    robot = robot_of(tmp_path)
+    robot = written_robot(tmp_path, SLIDER_CRANK)
     with pytest.raises(InputError, match=r"at sample \d+ \(t = .* s\) 'pin' is off by 0\.\d+ m or rad"):
         kinematics_along(robot, motion_along(robot, np.full((500, 1), 0.6)))
 
@@ -241,7 +235,7 @@ def test_too_few_or_dependent_sensors_are_refused_with_what_can_still_move(tmp_p
         "{name: slide,", "{name: turn, kind: revolute, parent: base, child: plate}\n  - {name: slide,"
     )
     loose = loose.replace("kind: prismatic, parent: base", "kind: prismatic, parent: plate")
-    robot = robot_of(tmp_path, loose)
+    robot = written_robot(tmp_path, loose)
     with pytest.raises(
         InputError, match=r"1 measured coordinates do not determine .* 2 degrees of freedom: with them fixed"
     ) as found:
@@ -252,7 +246,7 @@ def test_too_few_or_dependent_sensors_are_refused_with_what_can_still_move(tmp_p
 @pytest.mark.parametrize("samples", [1, 2, 3])
 def test_the_last_block_of_a_log_may_have_few_samples(tmp_path, samples: int, monkeypatch) -> None:
     monkeypatch.setattr("dynid.projection.survey._BLOCK", 400)
-    robot = robot_of(tmp_path)
+    robot = written_robot(tmp_path, SLIDER_CRANK)
     lost = 12  # at both ends, by the derivatives
     t = np.arange(800 + samples + lost) * 1e-3
     motion = motion_along(robot, 0.25 + 0.05 * np.sin(2 * np.pi * t)[:, None])

@@ -142,6 +142,7 @@ def test_summary_of_the_estimate_is_a_text():
         (2.5e7, 1e5, "2.500e+07"),
         (0.1235, 2e-18, "0.12350000"),  # exact data: what the parameter is called must stay visible
         (3.99999621e-4, 6.4e-11, "4.00000e-04"),
+        (0.0, 8.5e-9, "0"),
     ],
 )
 def test_values_have_the_digits_their_sigma_supports(value, sigma, shown):

@@ -9,10 +9,12 @@ import pytest
 from dynid.common.errors import InputError
 from dynid.mechanism.inertia import SYMBOLS
 from dynid.mechanism.joint import JointKind
+from dynid.mechanism.load import load_robot
 from dynid.mechanism.robot_file.robot_file import load_robotfile
-from dynid.mechanism.urdf_file import load_urdf
+from tests.built_in import codes
 from tests.parameter_orders import from_pinocchio
 
+ROBOT_FILE = "arm.urdf"
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 ARM = """\
 <?xml version="1.0"?>
@@ -50,20 +52,6 @@ ARM = """\
   <transmission name="t"/><gazebo/><material name="grey"><color rgba="1 1 1 1"/></material>
 </robot>
 """
-
-
-@pytest.fixture
-def load(tmp_path):
-    def write_and_load(text, **options):
-        file = tmp_path / "arm.urdf"
-        file.write_text(text)
-        return load_urdf(file, **options)
-
-    return write_and_load
-
-
-def codes(robot):
-    return [notice.code for notice in robot.notices]
 
 
 def test_tree_names_and_defaults(load):
@@ -213,7 +201,7 @@ def test_real_models_agree_with_pinocchio(name):
     if not file.exists():
         pytest.skip("the shared logs are not beside the project")
     pin = pytest.importorskip("pinocchio")
-    robot, model = load_urdf(file), pin.buildModelFromUrdf(str(file))
+    robot, model = load_robot(file), pin.buildModelFromUrdf(str(file))
     assert len(robot.measured) == model.nv
     for joint in robot.joints:
         if joint.kind is JointKind.FIXED:

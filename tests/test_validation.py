@@ -19,6 +19,7 @@ from dynid.report.numbers import percent
 from dynid.report.text import print_validation
 from dynid.simulation.prescribed import simulate_log
 from dynid.statistics.estimate_parts import log_error
+from tests.built_in import codes
 
 TWIN = """
 name: twin
@@ -113,10 +114,6 @@ def test_a_payload_that_was_always_mounted_cannot_be_taken_off(robot):
 def unnamed(robot, seed, payloads):
     """A log of a robot with payloads that does not name them."""
     return replace(log(robot, seed, payloads), payloads=())
-
-
-def codes(validation):
-    return [warning.code for warning in validation.warnings]
 
 
 def test_what_every_log_of_the_fit_carried_is_mounted_unless_it_is_said(robot):

@@ -208,12 +208,24 @@ def test_severities_set_the_level(judged) -> None:
     assert judged(unseen(), failure="not converged").reasons[0].text == "not converged"
 
 
+def test_what_was_refused_is_the_first_reason_of_a_forced_result(judged) -> None:
+    """The refusal names the cause; a gain or a burst is what wrong columns look like."""
+    forced = notice("forced", text="the effort of 'elbow' is in the column of 'wrist'")
+    gain = notice("gain", found="the effort of 'elbow' does not fit this model: off by 177 %")
+    assert judged(unseen(error=40.0), gain, forced).reasons[0].code == "forced"
+
+
 def test_a_purpose_sets_what_is_enough(judged) -> None:
     assert judged(unseen(error=1.4), purpose="payload").level == "bad"  # no payload was identified
     assert judged(unseen(error=0.6), purpose="collision").level == "care"
     assert judged(unseen(error=0.6, floor=0.01), purpose="collision").level == "bad"
     physical = notice("negative-parameter", shown="Fv = -1")
     assert judged(unseen(), physical, purpose="simulation").level == "bad"
+    rotors = notice("rotor-not-felt", names="j1, j2")
+    told = replace(estimate(), verdict=unseen(), warnings=(rotors,))
+    assert "physically consistent" in next(iter(missing_for("simulation", told))).text
+    # Consistent bodies hold those inertias at zero.
+    assert not list(missing_for("simulation", replace(told, estimator="consistent")))
     assert judged(unseen(), purpose="feedforward").headline.startswith("Usable for feedforward")
 
 

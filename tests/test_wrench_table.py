@@ -33,7 +33,7 @@ from dynid.simulation.wrench_table import (
     wrench_table,
     write_wrench_table,
 )
-from tests.built_in import truth_of
+from tests.built_in import codes, truth_of
 
 ROBOT = load_robot("serial6")
 TRUTH = read_demo(demo_file("serial6"), ROBOT).truth
@@ -76,10 +76,6 @@ def fit(log, **options):
 
 def worst(found):
     return max(abs(one.value / TRUTH[one.name] - 1.0) for one in found.parameters)
-
-
-def codes(found):
-    return [notice.code for notice in found.warnings]
 
 
 # Reading

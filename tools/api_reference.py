@@ -25,7 +25,16 @@ TOPICS: dict[str, tuple[str, ...]] = {
         *("compare_results", "agreement"),
     ),
     "Before the robot moves": (
-        *("excite", "simulate", "Simulation", "MotionChoice", "Sensing", "rehearse", "RehearsalPlan"),
+        *(
+            "excite",
+            "Excitation",
+            "simulate",
+            "Simulation",
+            "MotionChoice",
+            "Sensing",
+            "rehearse",
+            "RehearsalPlan",
+        ),
         *("built_in_experiment", "demo_file", "read_demo", "random_motion", "simulate_log"),
         *("run_plant", "plant_log", "PlantSettings"),
     ),

@@ -13,128 +13,81 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dynid.base.structural import structural_base
-    from dynid.base.system import base_system
-    from dynid.common.errors import DynidError, InputError, NoResultError
-    from dynid.doctor.examine import check
-    from dynid.dynamics.free_motion import LockedCables, free_motions
-    from dynid.dynamics.statics import equilibria, lengths_for, modes, rest
-    from dynid.estimator.estimator import estimator_named
-    from dynid.excitation.excite import excite
-    from dynid.excitation.random_motion import random_motion
-    from dynid.experiment.experiment import Experiment, read_experiment
-    from dynid.exporters import export
-    from dynid.info import describe
-    from dynid.kinematics.assembly import assembly_of
-    from dynid.kinematics.locked_motion import cable_jacobian, cable_shapes
-    from dynid.mechanism.cable import locked
-    from dynid.mechanism.load import load_robot
-    from dynid.mechanism.mechanism import Mechanism
-    from dynid.motion.log import Log
-    from dynid.motion.logs import log_from_arrays, log_from_columns, read_log
-    from dynid.motion.settings import FilterSettings
-    from dynid.payload import payload_from_torques
-    from dynid.pipeline import identify, run_experiment, validate_result
-    from dynid.prediction.online import Online
-    from dynid.prediction.predict import predict_efforts
-    from dynid.prediction.trajectory import PoseTrajectory
-    from dynid.problem import build_system, prepare
-    from dynid.report.json_file import read_result
-    from dynid.report.output import write_results
-    from dynid.report.seal import verify
-    from dynid.robots.demo_file import demo_file, read_demo
-    from dynid.simulation.demo import built_in_experiment
-    from dynid.simulation.files import write_log
-    from dynid.simulation.motion import MotionChoice
-    from dynid.simulation.plant.engines import plant_log, run_plant
-    from dynid.simulation.plant.settings import PlantSettings
-    from dynid.simulation.prescribed import simulate_log
-    from dynid.simulation.rehearsal import RehearsalPlan, rehearse
-    from dynid.simulation.sensors import Sensing
-    from dynid.simulation.simulation import Simulation, simulate
-    from dynid.simulation.wrench_table import UniformAcceleration, wrench_table, write_wrench_table
-    from dynid.statistics.covariance import covariance_of
-    from dynid.statistics.estimate import Estimate
-    from dynid.statistics.uncertainty import UncertaintySettings, interval95
-    from dynid.validation.compare import compare_experiment, compare_friction
-    from dynid.validation.results import agreement, compare_results
+    from dynid.base.structural import structural_base as structural_base
+    from dynid.base.system import base_system as base_system
+    from dynid.common.errors import DynidError as DynidError
+    from dynid.common.errors import InputError as InputError
+    from dynid.common.errors import NoResultError as NoResultError
+    from dynid.doctor.examine import check as check
+    from dynid.dynamics.free_motion import LockedCables as LockedCables
+    from dynid.dynamics.free_motion import free_motions as free_motions
+    from dynid.dynamics.statics import equilibria as equilibria
+    from dynid.dynamics.statics import lengths_for as lengths_for
+    from dynid.dynamics.statics import modes as modes
+    from dynid.dynamics.statics import rest as rest
+    from dynid.estimator.estimator import estimator_named as estimator_named
+    from dynid.excitation.excite import Excitation as Excitation
+    from dynid.excitation.excite import excite as excite
+    from dynid.excitation.random_motion import random_motion as random_motion
+    from dynid.experiment.experiment import Experiment as Experiment
+    from dynid.experiment.experiment import read_experiment as read_experiment
+    from dynid.exporters import export as export
+    from dynid.info import describe as describe
+    from dynid.kinematics.assembly import assembly_of as assembly_of
+    from dynid.kinematics.locked_motion import cable_jacobian as cable_jacobian
+    from dynid.kinematics.locked_motion import cable_shapes as cable_shapes
+    from dynid.mechanism.cable import locked as locked
+    from dynid.mechanism.load import load_robot as load_robot
+    from dynid.mechanism.mechanism import Mechanism as Mechanism
+    from dynid.motion.log import Log as Log
+    from dynid.motion.logs import log_from_arrays as log_from_arrays
+    from dynid.motion.logs import log_from_columns as log_from_columns
+    from dynid.motion.logs import read_log as read_log
+    from dynid.motion.settings import FilterSettings as FilterSettings
+    from dynid.payload import payload_from_torques as payload_from_torques
+    from dynid.pipeline import identify as identify
+    from dynid.pipeline import run_experiment as run_experiment
+    from dynid.pipeline import validate_result as validate_result
+    from dynid.prediction.online import Online as Online
+    from dynid.prediction.predict import predict_efforts as predict_efforts
+    from dynid.prediction.trajectory import PoseTrajectory as PoseTrajectory
+    from dynid.problem import build_system as build_system
+    from dynid.problem import prepare as prepare
+    from dynid.report.json_file import read_result as read_result
+    from dynid.report.output import write_results as write_results
+    from dynid.report.seal import verify as verify
+    from dynid.robots.demo_file import demo_file as demo_file
+    from dynid.robots.demo_file import read_demo as read_demo
+    from dynid.simulation.demo import built_in_experiment as built_in_experiment
+    from dynid.simulation.files import write_log as write_log
+    from dynid.simulation.motion import MotionChoice as MotionChoice
+    from dynid.simulation.plant.engines import plant_log as plant_log
+    from dynid.simulation.plant.engines import run_plant as run_plant
+    from dynid.simulation.plant.settings import PlantSettings as PlantSettings
+    from dynid.simulation.prescribed import simulate_log as simulate_log
+    from dynid.simulation.rehearsal import RehearsalPlan as RehearsalPlan
+    from dynid.simulation.rehearsal import rehearse as rehearse
+    from dynid.simulation.sensors import Sensing as Sensing
+    from dynid.simulation.simulation import Simulation as Simulation
+    from dynid.simulation.simulation import simulate as simulate
+    from dynid.simulation.wrench_table import UniformAcceleration as UniformAcceleration
+    from dynid.simulation.wrench_table import wrench_table as wrench_table
+    from dynid.simulation.wrench_table import write_wrench_table as write_wrench_table
+    from dynid.statistics.covariance import covariance_of as covariance_of
+    from dynid.statistics.estimate import Estimate as Estimate
+    from dynid.statistics.uncertainty import UncertaintySettings as UncertaintySettings
+    from dynid.statistics.uncertainty import interval95 as interval95
+    from dynid.validation.compare import compare_experiment as compare_experiment
+    from dynid.validation.compare import compare_friction as compare_friction
+    from dynid.validation.results import agreement as agreement
+    from dynid.validation.results import compare_results as compare_results
 
     __version__: str
-
-__all__ = [
-    "DynidError",
-    "Estimate",
-    "Experiment",
-    "FilterSettings",
-    "InputError",
-    "LockedCables",
-    "Log",
-    "Mechanism",
-    "MotionChoice",
-    "NoResultError",
-    "Online",
-    "PlantSettings",
-    "PoseTrajectory",
-    "RehearsalPlan",
-    "Sensing",
-    "Simulation",
-    "UncertaintySettings",
-    "UniformAcceleration",
-    "__version__",
-    "agreement",
-    "assembly_of",
-    "base_system",
-    "build_system",
-    "built_in_experiment",
-    "cable_jacobian",
-    "cable_shapes",
-    "check",
-    "compare_experiment",
-    "compare_friction",
-    "compare_results",
-    "covariance_of",
-    "demo_file",
-    "describe",
-    "equilibria",
-    "estimator_named",
-    "excite",
-    "export",
-    "free_motions",
-    "identify",
-    "interval95",
-    "lengths_for",
-    "load_robot",
-    "locked",
-    "log_from_arrays",
-    "log_from_columns",
-    "modes",
-    "payload_from_torques",
-    "plant_log",
-    "predict_efforts",
-    "prepare",
-    "random_motion",
-    "read_demo",
-    "read_experiment",
-    "read_log",
-    "read_result",
-    "rehearse",
-    "rest",
-    "run_experiment",
-    "run_plant",
-    "simulate",
-    "simulate_log",
-    "structural_base",
-    "validate_result",
-    "verify",
-    "wrench_table",
-    "write_log",
-    "write_results",
-    "write_wrench_table",
-]
 
 _HOME = {
     "DynidError": "dynid.common.errors",
     "Estimate": "dynid.statistics.estimate",
+    "Excitation": "dynid.excitation.excite",
     "Experiment": "dynid.experiment.experiment",
     "FilterSettings": "dynid.motion.settings",
     "InputError": "dynid.common.errors",
@@ -201,6 +154,8 @@ _HOME = {
     "write_results": "dynid.report.output",
     "write_wrench_table": "dynid.simulation.wrench_table",
 }
+
+__all__ = sorted(["__version__", *_HOME])
 
 
 def __getattr__(name: str) -> Any:

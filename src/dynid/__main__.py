@@ -60,10 +60,13 @@ def run() -> None:
     # Read when NumPy is imported. Matrices are small here: threads of BLAS would only wait for each other,
     # and they wait by computing.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    from dynid.cli import main
-
     try:
+        from dynid.cli import main
+
         main(prog_name="dynid")
+    except KeyboardInterrupt:  # before a command runs, which says what is kept
+        code = 130
+        sys.stderr.write("error: interrupted: nothing was changed; run the same command again\n")
     except SystemExit as stop:
         code = stop.code if isinstance(stop.code, int) else int(stop.code is not None)
         raise

@@ -15,6 +15,7 @@ import click
 from dynid.commands.campaign import campaign
 from dynid.commands.check import check
 from dynid.commands.compare import compare
+from dynid.commands.completion import ESTIMATOR, MODEL, PURPOSE, ROBOT
 from dynid.commands.excite import excite
 from dynid.commands.export import export, print_export
 from dynid.commands.rehearse import rehearse
@@ -116,7 +117,7 @@ full_option = click.option("--full", is_flag=True, help="Print every parameter, 
 
 
 @main.command(short_help="Simulate, identify, compare with the true values.")
-@click.argument("robot", default="ur5")
+@click.argument("robot", default="ur5", type=ROBOT)
 @out_option
 @full_option
 def demo(robot: str, out: Path | None, full: bool) -> None:
@@ -144,7 +145,7 @@ def robots() -> None:
 
 
 @main.command(short_help="Structure and identifiable parameters of a robot.")
-@click.argument("robot")
+@click.argument("robot", type=ROBOT)
 @drive_option
 @click.option("--tie", "ties", multiple=True, metavar="NAME", help="Apply a tie of the robot file.")
 @click.option("--payload", "payloads", multiple=True, metavar="NAME", help="Mount a payload.")
@@ -181,14 +182,16 @@ def info(
 
 
 @main.command(cls=SeveralLogs, short_help="Identify parameters from logs (main command).")
-@click.argument("experiment", required=False, type=click.Path(path_type=Path))
+@click.argument("files", nargs=-1, metavar="[EXPERIMENT]", type=click.Path(path_type=Path))
 @click.option(
-    "--robot", help="Built-in name, robot file, URDF, MJCF, SDF or .par (instead of an experiment file)."
+    "--robot",
+    type=ROBOT,
+    help="Built-in name, robot file, URDF, MJCF, SDF or .par (instead of an experiment file).",
 )
 @click.option("--log", "logs", multiple=True, metavar="FILE", help="Logs: files, folders or 'runs/*.mcap'.")
 @click.option("--validate", "unseen", multiple=True, metavar="FILE", help="Validation logs, likewise.")
-@click.option("--model", help="inverse, power, ... [default: that of the robot].")
-@click.option("--estimator", help="ols, wls, ... [default: chosen by left-out data].")
+@click.option("--model", type=MODEL, help="inverse, power, ... [default: that of the robot].")
+@click.option("--estimator", type=ESTIMATOR, help="ols, wls, ... [default: chosen by left-out data].")
 @drive_option
 @click.option("--hold-out", type=NUMBER, metavar="SHARE", help="Validate on the last share of each log.")
 @click.option("--auto", type=click.Choice(["on", "off"]), help="Choose open settings by left-out data.")
@@ -202,11 +205,13 @@ def info(
 )
 @click.option("--known", multiple=True, metavar="NAME=VALUE", help="Parameter taken as exact: M_payload=2.8.")
 @experiment_option
-@click.option("--for", "purpose", metavar="PURPOSE", help="feedforward, simulation, payload or collision.")
+@click.option(
+    "--for", "purpose", type=PURPOSE, metavar="PURPOSE", help="feedforward, simulation, payload or collision."
+)
 @out_option
 @full_option
 def identify(
-    experiment: Path | None,
+    files: tuple[Path, ...],
     robot: str | None,
     logs: tuple[str, ...],
     unseen: tuple[str, ...],
@@ -250,6 +255,7 @@ def identify(
         "drop_bad_rows": drop_bad_rows or None,
         "force": force or None,
     }
+    experiment = _only_one(files, robot)
     problem = _experiment(experiment, robot, logs, unseen, flags)
     problem = with_options(problem, columns=columns, known=known, payloads=payloads, start=start, stop=stop)
     if experiment_out is not None:
@@ -266,6 +272,19 @@ def identify(
     usable = _follow(problem) and usable
     if not usable:
         click.get_current_context().exit(NoResultError.exit_code)
+
+
+def _only_one(files: tuple[Path, ...], robot: str | None) -> Path | None:
+    """The experiment file; robots and logs without their options are refused with the line to write."""
+    if not files:
+        return None
+    if len(files) == 1 and (robot is None or files[0].suffix in (".yaml", ".yml", ".json")):
+        return files[0]
+    name, logs = (robot, files) if robot else (printable(str(files[0])), files[1:])
+    listed = " ".join(printable(str(log)) for log in logs)
+    raise click.UsageError(
+        f"only an experiment file needs no option; a robot and its logs: --robot {name} --log {listed}"
+    )
 
 
 def _experiment(

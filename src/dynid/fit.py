@@ -33,6 +33,7 @@ from dynid.statistics.essential import (
     restrict,
 )
 from dynid.statistics.estimate_parts import Description
+from dynid.statistics.known_errors import KnownErrors
 from dynid.statistics.standard import StandardSet
 from dynid.unknown import Settled, Task, settle
 
@@ -163,7 +164,8 @@ class Fit:
     @property
     def as_linear(self) -> LinearFit:
         """Rows, settings and parameters of the result, as tests of residuals read those of any fit."""
-        return LinearFit(self.problem, self.experiment, self.data, self.solution, self.chi)
+        errors = _known_errors(self.settled)
+        return LinearFit(self.problem, self.experiment, self.data, self.solution, self.chi, errors)
 
     @cached_property
     def chi(self) -> Float[Array, "p"]:
@@ -177,6 +179,11 @@ class Fit:
         case = self.problem.case
         values = self.data.values_of(case.values(truth, self.problem.parameters))
         return case.shown_values({name: value for name, value in values.items() if value is not None})
+
+
+def _known_errors(settled: Sequence[Settled]) -> KnownErrors | None:
+    found = [unknown.known_errors for unknown in settled if unknown.known_errors is not None]
+    return _only(found, "known_errors")
 
 
 def _only(found: Sequence[_Part], part: str) -> _Part | None:
@@ -207,8 +214,8 @@ def fit_task(
     system = build_system(problem, task.progress, keep=True)
     measured = problem.case.named(base_system(system, base_of(problem, experiment)))
     linear = estimator.linear(measured.system, LogPass(problem, measured) if estimator.rework else None)
-    roots = [unknown.known_root for unknown in settled if unknown.known_root is not None]
-    root = np.hstack([root(system, measured.S, linear.weights) for root in roots]) if roots else None
+    errors = _known_errors(settled)
+    root = None if errors is None else errors.in_estimate(system, measured.S, linear.weights)
     solution, standard, physics = realise(problem, experiment, measured, linear, estimator.constraint, root)
     equations = solution.equations
     data = measured if equations is None else measured.with_equations(equations)

@@ -18,9 +18,9 @@ from dynid.mechanism.joint import DIRECTIONS
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.measured_pose import virtual_joints
 from dynid.mechanism.mechanism import Mechanism
-from dynid.mechanism.parameters import Parameter, parameter_table
+from dynid.mechanism.parameters import parameter_table
 from dynid.mechanism.variant import variant
-from dynid.projection.model import MODELS, Model, effort_model
+from dynid.projection.model import MODELS, effort_model
 from dynid.regressor.kernels_ahead import prepare_kernels
 
 
@@ -82,7 +82,11 @@ def describe(
     parameters = parameter_table(robot)
     loads: Loads = ((), tuple(robot.payloads)) if robot.payloads else ((),)
     cable_model = MODELS.get(robot.model) if robot.cables else None
-    scale = None if cable_model is None else _free_scale(cable_model, robot, parameters, loads)
+    scale: Any = None  # how parameters are shown that have none
+    if cable_model is not None:
+        from dynid.case import case_of  # with all settings of experiments: slow, and trees do not need it
+
+        scale = case_of(cable_model).free_scale(robot, parameters, loads)
     model = effort_model() if cable_model is None or scale is None else cable_model
     robot = robot if scale is None else scale.robot
     with single_threaded_blas():
@@ -113,13 +117,6 @@ def describe(
         rank_gap=base.rank.gap,
         notices=robot.notices + mobility + base.notices + (() if scale is None else scale.notices),
     )
-
-
-def _free_scale(model: Model, robot: Mechanism, parameters: Sequence[Parameter], loads: Loads) -> Any:
-    """How parameters without a scale are shown; None: they have one."""
-    from dynid.case import case_of  # with all settings of experiments: slow, and trees do not need it
-
-    return case_of(model).free_scale(robot, parameters, loads)
 
 
 def _mobility(robot: Mechanism) -> tuple[int, tuple[Notice, ...]]:

@@ -20,6 +20,7 @@ from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter, parameter_table, speed_map
 from dynid.problem import Problem, build_system
 from dynid.projection.kinematics import kinematics_along
+from dynid.statistics.known_errors import KnownErrors
 
 _LOOKED_AT = 20_000  # samples used for the range of speeds of a joint
 # Iterations of weights: good fits need ten; poor ones a hundred, for changes that decide nothing.
@@ -33,6 +34,7 @@ class LinearFit:
 
     Attributes:
         chi: Standard parameters that give the same rows, shape (p,), SI.
+        known_errors: Errors of values taken as known, which are in its residuals; None: they are exact.
     """
 
     problem: Problem
@@ -40,6 +42,7 @@ class LinearFit:
     data: BaseSystem
     solution: Solution
     chi: Float[Array, "p"]
+    known_errors: KnownErrors | None = None
 
     @classmethod
     def of(cls, problem: Problem, experiment: Experiment, data: BaseSystem, solution: Solution) -> LinearFit:

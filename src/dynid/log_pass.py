@@ -28,7 +28,6 @@ from dynid.motion.choose import spectrum_in
 from dynid.motion.disturb import disturbed, drawn
 from dynid.motion.log import Log, runs_by_content
 from dynid.motion.motion import Motion
-from dynid.motion.plan import MotionPlan
 from dynid.problem import Problem, row_groups
 from dynid.projection.factor import Factor, triangle
 from dynid.projection.model import PackedRows, RowSource
@@ -285,14 +284,10 @@ def _smoothed(part: float) -> Callable[[Motion], Motion]:
                 "instruments: smoothed needs a low-pass filter on the logs",
                 remedy="give filter: {cutoff: ...}, or instruments: reference",
             )
-        return Motion(motion.log, _heavier(plan, part))
+        cutoff = None if plan.cutoff is None else part * plan.cutoff
+        return Motion(motion.log, replace(plan, cutoff=cutoff, edge=int(np.ceil(plan.edge / part))))
 
     return make
-
-
-def _heavier(plan: MotionPlan, part: float) -> MotionPlan:
-    cutoff = None if plan.cutoff is None else part * plan.cutoff
-    return replace(plan, cutoff=cutoff, edge=int(np.ceil(plan.edge / part)))
 
 
 def _reference(motion: Motion) -> Motion:

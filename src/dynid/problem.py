@@ -29,7 +29,7 @@ from dynid.motion.log import Log, named_apart
 from dynid.motion.logs import LogSource
 from dynid.motion.motion import Motion
 from dynid.motion.plan import MotionPlan
-from dynid.motion.repeats import Path, path_along
+from dynid.motion.repeats import path_along
 from dynid.motion.servo import with_servos
 from dynid.motion.sources import each_log
 from dynid.problem_checks import log_notices, refuse_passive, refuse_single_motors, refuse_unknown
@@ -250,7 +250,9 @@ def row_groups(
     for source, log, rows in zip(sources, problem.logs, problem.filters, strict=True):
         stage = _stage(progress, f"equations of {log.name}")
         blocks, seconds = _streamed(source, rows, threads, stage, keep, most)
-        path = _path(log, source, rows) if case.is_series and not case.moves_freely else None
+        path = None
+        if case.is_series and not case.moves_freely:  # how the robot moved along the runs of a log
+            path = path_along(log.q, source.pieces(), source.dt, run_begins(source, rows))
         for k, members in grouped(blocks, problem.directions.group_names):
             entries = source.layout.columns[source.layout.start[k] : source.layout.start[k + 1]]
             columns = entries[entries != ABSENT]
@@ -297,11 +299,6 @@ def _all_efforts(problem: Problem, inverse: Model) -> Directions:
     """Rows of the inverse model for every effort that all logs have."""
     present = np.all([log.effort_present for log in problem.logs], axis=0)
     return choose_rows(inverse.directions(problem.mechanism), None, present)
-
-
-def _path(log: Log, source: PackedRows, rows: RowFilter) -> Path | None:
-    """How the robot moved along the runs of a log."""
-    return path_along(log.q, source.pieces(), source.dt, run_begins(source, rows))
 
 
 def as_asked(mechanism: Mechanism, experiment: Experiment) -> Mechanism:

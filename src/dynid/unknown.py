@@ -15,7 +15,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from dynid.case import task_case
-from dynid.common.arrays import Array, Float
 from dynid.common.notices import Notice
 from dynid.common.registry import Registry, loaded
 from dynid.experiment.experiment import Experiment
@@ -25,15 +24,13 @@ from dynid.mechanism.parameters import owners_of
 from dynid.motion.log import Log
 from dynid.motion.plan import MotionPlan
 from dynid.problem import Problem, Progress, prepare
-from dynid.projection.projection import System
 from dynid.statistics.assemble import EstimateParts
 from dynid.statistics.covariance import CountedErrors
 from dynid.statistics.estimate_parts import Description
+from dynid.statistics.known_errors import KnownErrors
 
 if TYPE_CHECKING:
     from dynid.fit import Fit
-
-KnownRoot = Callable[[System, Float[Array, "p v"], Float[Array, "g"]], Float[Array, "v r"]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +67,7 @@ class Settled:
         widen: Adds what the unknown costs to the covariance of the parameters; None: nothing.
         counted_errors: Columns of the errors that `widen` counts: they are projected out of the residuals,
             which would count them again. Only one unknown may have them, and so with `description`.
-        known_root: A root of the covariance that values taken as known add; None: there is none.
+        known_errors: Errors of values taken as known; None: they are exact.
         description: What was found about the description of the robot.
         add_values: Its own values join the parameters, after everything else is done with them.
     """
@@ -80,7 +77,7 @@ class Settled:
     notices: tuple[Notice, ...] = ()
     widen: Callable[[EstimateParts, Fit], EstimateParts] | None = None
     counted_errors: Callable[[Fit], CountedErrors | None] | None = None
-    known_root: KnownRoot | None = None
+    known_errors: KnownErrors | None = None
     add_values: Callable[[EstimateParts], EstimateParts] | None = None
     description: Callable[[Fit], Description] | None = None
 

@@ -26,6 +26,7 @@ from dynid.projection.model import MODELS
 from dynid.projection.structure import structural_factor
 from dynid.simulation.prescribed import simulate_log
 from tests.built_in import EXACT, robot_of, truth_of
+from tests.test_more_robots import EXPECTED
 
 OLS = {**EXACT, "estimator": "ols"}
 D4 = 0.31025  # bars of the orthoglide, in [m]
@@ -95,12 +96,15 @@ def test_published_counts_of_the_legs_alone(leg: int, n_base: int) -> None:
     assert info.n_base == n_base
 
 
-@pytest.mark.parametrize(("name", "n_base"), [("dualv", 28), ("orthoglide", 43), ("evra", 122)])
+@pytest.mark.parametrize(
+    ("name", "n_base"),
+    [("dualv", 28), ("orthoglide", 43), ("evra", 122), *((name, n) for name, (_, _, n) in EXPECTED.items())],
+)
 def test_counts_and_names_do_not_depend_on_the_seed(name: str, n_base: int) -> None:
     robot = variant(robot_of(name))
     parameters = parameter_table(robot)
     order, known = considered_order(robot, parameters), known_columns(robot, parameters)
-    found = set()
+    found = {structural_base(robot, MODELS["inverse"], parameters, None).names}
     for seed in (1, 2, 3):
         factor = structural_factor(robot, parameters, None, seed=seed)
         found.add(base_set(parameters, factor, order, known).names)
@@ -202,7 +206,7 @@ def test_no_internal_tension_changes_the_equations(model: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "model"),
-    [("dualv", "power"), ("dualv", "inverse"), ("orthoglide", "inverse"), ("evra", "inverse")],
+    [("dualv", "power"), *((name, "inverse") for name in ("dualv", "orthoglide", "evra", *EXPECTED))],
 )
 def test_the_truth_is_found_without_noise(name: str, model: str) -> None:
     if name == "dualv":
@@ -211,6 +215,7 @@ def test_the_truth_is_found_without_noise(name: str, model: str) -> None:
         logs = [log_of(name, 1), log_of(name, 2)]
     estimate = identified(name, logs, model)
     assert not estimate.not_identifiable
+    assert name not in EXPECTED or len(estimate.parameters) == EXPECTED[name][2]
     assert estimate.truth is not None
     for parameter in estimate.parameters:
         # Rounding times the condition number, 1e4 on orthoglide; smaller ones than 1e-3 SI count as that.

@@ -1,4 +1,4 @@
-"""Free motion on locked cables: against an independent model, MuJoCo's tendons, energy and tensions."""
+"""Free motion on locked cables: against an independent model, energy and tensions."""
 
 from __future__ import annotations
 
@@ -41,50 +41,6 @@ def test_motion_and_tensions_follow_an_independent_model() -> None:
     # DOP853 at 1e-12 a step, and finite differences of Xi in the oracle.
     np.testing.assert_allclose(found.q[::10, 0], poses, atol=1e-9)
     np.testing.assert_allclose(found.tensions[::10, 0], pulls, atol=1e-6 * pulls.max())
-
-
-def test_eyelets_move_as_tendons_of_mujoco() -> None:
-    mujoco = pytest.importorskip("mujoco")
-    cables, platform, robot, lengths = paper_robot(eyelets=True)
-    start = displaced(robot, lengths, 1, seed=1, reach=0.2)
-    found = free_motions(robot, robot.values, lengths[None], start, 3.0, 100.0)
-    model = mujoco.MjModel.from_xml_string(_mjcf(cables, platform))
-    model.tendon_length0[:] = lengths
-    data = mujoco.MjData(model)
-    data.qpos[:] = found.q[0, 0]
-    worst = 0.0
-    for k in range(1, len(found.t)):
-        for _ in range(100):
-            mujoco.mj_step(model, data)
-        worst = max(worst, float(np.abs(data.qpos[:3] - found.q[k, 0, :3]).max()))
-    assert np.ptp(found.q[:, 0, :2], axis=0).max() > 0.02  # it moves by centimetres
-    # Soft equalities give way by force over stiffness: 0.3 um of a motion of centimetres.
-    assert worst < 1e-6
-
-
-def _mjcf(cables: oracle.CableSet, platform: oracle.Platform) -> str:
-    """A free body on tendons whose lengths are held by stiff equalities."""
-
-    def text(values: object) -> str:
-        return " ".join(repr(float(x)) for x in np.ravel(values))
-
-    com = platform.ms / platform.m
-    J = platform.inertia - platform.m * (com @ com * np.eye(3) - np.outer(com, com))
-    entries = [J[0, 0], J[1, 1], J[2, 2], J[0, 1], J[0, 2], J[1, 2]]
-    n = range(len(cables.D))
-    world = "".join(f'<site name="d{i}" pos="{text(cables.D[i])}"/>' for i in n)
-    sites = "".join(f'<site name="a{i}" pos="{text(cables.A[i])}"/>' for i in n)
-    tendons = "".join(f'<spatial name="t{i}"><site site="d{i}"/><site site="a{i}"/></spatial>' for i in n)
-    held = "".join(
-        f'<tendon tendon1="t{i}" polycoef="0 0 0 0 0" solref="-1e8 -2e4" solimp="0.9999 0.9999 0.001"/>'
-        for i in n
-    )
-    return (
-        '<mujoco><option timestep="1e-4" integrator="RK4" tolerance="1e-14"/><worldbody>'
-        f"{world}<body><freejoint/><inertial pos='{text(com)}' mass='{platform.m!r}'"
-        f" fullinertia='{text(entries)}'/>{sites}</body></worldbody>"
-        f"<tendon>{tendons}</tendon><equality>{held}</equality></mujoco>"
-    )
 
 
 def test_energy_and_lengths_stay_over_ten_seconds() -> None:

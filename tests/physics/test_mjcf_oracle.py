@@ -14,8 +14,8 @@ from dynid.kinematics.assembly import Assembly
 from dynid.kinematics.closure import Closure
 from dynid.kinematics.tree import body_motion, tree_of
 from dynid.mechanism.inertia import SYMBOLS
+from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Mechanism
-from dynid.mechanism.mjcf.mjcf import load_mjcf
 from dynid.mechanism.parameters import parameter_table
 from dynid.regressor.regressor import tree_matrix
 from tests.random_mechanisms import random_states
@@ -165,7 +165,7 @@ def both(tmp_path: Path, text: str):
     file = tmp_path / "model.xml"
     file.write_text(text)
     model = mujoco.MjModel.from_xml_path(str(file))
-    return load_mjcf(file), model, mujoco.MjData(model)
+    return load_robot(file), model, mujoco.MjData(model)
 
 
 def chi_of(robot: Mechanism) -> np.ndarray:

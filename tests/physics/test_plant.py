@@ -20,11 +20,11 @@ from dynid.kinematics.sensors import measured_motion
 from dynid.pipeline import identify_logs
 from dynid.regressor.regressor import tree_matrix
 from dynid.simulation.plant.engines import plant_log, run_plant
-from dynid.simulation.plant.mujoco_plant import release
 from dynid.simulation.plant.run import PlantRun
 from dynid.simulation.plant.settings import MUJOCO_DEFAULT, STIFF, PlantSettings, Softness
-from dynid.simulation.prescribed import inverse_efforts, parameter_vector
+from dynid.simulation.prescribed import parameter_vector
 from tests.built_in import demo_of, robot_of
+from tests.test_plant import release
 
 pytest.importorskip("mujoco")
 
@@ -131,16 +131,6 @@ def test_identification_recovers_what_the_plant_is_made_of(name: str, monkeypatc
     off = [abs(one.value - estimate.truth[one.name]) / one.sigma for one in found.values()]
     assert max(off) < 6.0
     assert estimate.fit.residual_percent < 0.01
-
-
-def test_a_serial_arm_obeys_the_tree_dynamics() -> None:
-    robot, demo = robot_of("serial6"), demo_of("serial6")
-    motion = random_motion(robot, 2, harmonics=5, frequency=0.5, draws=1)
-    run = run_plant(robot, demo.truth, motion, rate=200.0, duration=0.5, settings=PlantSettings(step=1e-3))
-    efforts = inverse_efforts(robot, demo.truth, run.q, run.dq, run.ddq)
-    assert np.allclose(efforts, run.tau, rtol=0.0, atol=1e-11 * np.abs(run.tau).max())  # rounding
-    # The efforts foreseen are dynid's own: if MuJoCo agrees, the arm follows but for RK4's error.
-    assert np.abs(run.q - motion.q(run.t)).max() < 1e-9
 
 
 @pytest.mark.parametrize(("name", "drift"), [("serial6", 1e-12), ("dualv", 1e-9), ("orthoglide", 1e-6)])

@@ -98,7 +98,6 @@ def base_set(
     known: Mapping[int, float] | None = None,
     *,
     ties: Sequence[Sequence[int]] = (),
-    rtol: float = STRUCTURAL_RTOL,
     rounding: float = 0.0,
     unit: float = 1.0,
 ) -> BaseSet:
@@ -110,13 +109,14 @@ def base_set(
         order: Standard indices in the order in which columns are considered.
         known: Standard index -> value; these columns are excluded.
         ties: Groups of standard indices that are one parameter (see `tied_columns`).
-        rtol: Residual below which a column is dependent, relative to its norm.
         rounding: If given, residual below which it is dependent, relative to the largest norm of all columns.
         unit: Size of the robot, in the unit of the description: columns are compared in this unit of length,
             so that decisions do not depend on the size.
     """
     tied, considered, scale, T, c = _considered(parameters, structural_factor, order, known, ties, unit)
-    rank = independent_columns(tied, considered, rtol=rounding or rtol, common_scale=rounding > 0.0)
+    rank = independent_columns(
+        tied, considered, rtol=rounding or STRUCTURAL_RTOL, common_scale=rounding > 0.0
+    )
     return _assemble(tuple(parameters), T, c, _unscaled(rank, scale))
 
 

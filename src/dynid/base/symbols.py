@@ -88,7 +88,8 @@ def recover_symbols(
     evaluate = _evaluator(mechanism, mechanism.rebuild, coefficients, names, keys)
     tests = _test_sets(len(names), MAX_EVALUATIONS - 1 - _JOINT[-1][0])
     single = _run(evaluate, [values * _factors(rng, row) for row in tests])
-    movable = _movable(tests, single.C)
+    # Dimensions whose change keeps the groupings, in at least one test.
+    movable = np.asarray(tests[np.isfinite(single.C).all(axis=1)].any(axis=0))
     runs = _Runs(np.vstack([values, single.X]), np.vstack([first, single.C]))
     matters = [_matters(tests, column, nominal) for column, nominal in zip(single.C.T, first, strict=True)]
     done, symbols_of = 0, dict[tuple[str, str], str | None]()
@@ -172,14 +173,6 @@ def _factors(rng: np.random.Generator, changed: Bool[Array, "constants"]) -> Flo
     """Factors 0.7..0.9 or 1.1..1.3 for changed dimensions, one for the rest."""
     size = rng.uniform(0.1, 0.3, changed.size) * rng.choice([-1.0, 1.0], changed.size)
     return np.where(changed, 1.0 + size, 1.0)
-
-
-def _movable(
-    tests: Bool[Array, "tests constants"], C: Float[Array, "tests keys"]
-) -> Bool[Array, "constants"]:
-    """Dimensions whose change keeps the groupings, in at least one test."""
-    fine = np.isfinite(C).all(axis=1)
-    return np.asarray(tests[fine].any(axis=0))
 
 
 def _matters(

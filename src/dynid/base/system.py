@@ -217,17 +217,14 @@ def _mapped(
     return System(parameters, tuple(groups))
 
 
-def _is_offset(parameter: Parameter) -> bool:
-    return parameter.kind == "drive" and not DRIVE_TERMS[parameter.symbol].moves
-
-
 def _norms(group: Group, parameters: Sequence[Parameter]) -> tuple[float, float]:
     factor = group.merged
     norm = float(np.linalg.norm(factor.Y))
     for k, i in enumerate(group.columns):
         ones = factor.W[:, k]
         # An offset of ratio one that acts all the time is a column of ones.
-        if _is_offset(parameters[i]) and abs(ones @ ones / group.n_rows - 1.0) < 1e-6:
+        offset = parameters[i].kind == "drive" and not DRIVE_TERMS[parameters[i].symbol].moves
+        if offset and abs(ones @ ones / group.n_rows - 1.0) < 1e-6:
             about_mean = norm**2 - float(ones @ factor.Y) ** 2 / group.n_rows
             return norm, float(np.sqrt(max(about_mean, 0.0)))
     return norm, float("nan")

@@ -5,17 +5,17 @@ from __future__ import annotations
 import contextlib
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from dynid.campaign.factors import FACTORS
-from dynid.campaign.file import Run, read_campaign, runs_of
+from dynid.campaign.file import Run, kinds_of, read_campaign, runs_of
 from dynid.campaign.fleet import Fleet, fleet_of
 from dynid.campaign.joined import JOINED, RUNS, Joined, joined_robots
-from dynid.campaign.journal import FILE, digest, read_journal, write_entry
+from dynid.campaign.journal import FILE, Entry, digest, read_journal, write_entry
 from dynid.campaign.shared_settings import FILE as SETTINGS
 from dynid.campaign.shared_settings import Shared, shared_settings
 from dynid.campaign.trend import Sample
@@ -71,7 +71,8 @@ def run_campaign(
 ) -> Campaign:
     """Identify all runs of a campaign file and write one folder each, and the summary.
 
-    Runs that the journal of `out` has, from the same inputs, are not repeated.
+    Runs that the journal of `out` has, from the same inputs, are not repeated. Runs whose logs are not found
+    any more stay part of the fleet, see `_kept`.
 
     Args:
         file: `dynid.campaign/1`.
@@ -87,7 +88,8 @@ def run_campaign(
             their files.
     """
     campaign = read_campaign(file)
-    runs = runs_of(campaign, file, logs_in)
+    kinds = kinds_of(campaign, file)
+    runs = runs_of(campaign, file, logs_in, kinds)
     inputs = (repr(campaign), *(digest(run) for run in runs))
     if before is not None and before.inputs == inputs:
         return before
@@ -97,15 +99,21 @@ def run_campaign(
         for place in (folder, folder / RUNS, folder / FACTORS, folder / JOINED):
             if place.is_dir():
                 clear_leftovers(place)
+        given = {run.name: run.kind for run in runs}
         runs, shared = shared_settings(runs, folder, jobs, cluster, progress)
         known, damaged = _known(folder, runs, before is None)
-        todo = [run for run in runs if run.name not in known]
-        _computed(partial(_work, str(folder / RUNS)), todo, folder, jobs, cluster, progress, finished)
+        todo = [run for run in runs if run.name not in known and not run.wrong]
+        work = partial(_work, str(folder / RUNS))
+        _computed(work, todo, given, folder, jobs, cluster, progress, finished)
         journal, _ = read_journal(folder)
-        outcomes = tuple(journal[run.name][1] for run in runs)
+        found, kept = len(runs), _kept(folder, journal, runs, kinds.values(), logs_in is not None)
+        aside = {run.name: Outcome(run.name, reason=run.wrong) for run in runs if run.wrong}
+        of_runs = (aside.get(run.name) or journal[run.name].outcome for run in runs)
+        outcomes = (*of_runs, *(outcome for _, outcome in kept))
+        runs = (*runs, *(run for run, _ in kept))
         joined = joined_robots(folder, runs, outcomes, jobs, cluster, progress) if campaign.joined else ()
         fleet = fleet_of(_samples(runs, outcomes))
-        notes = _notes(damaged, outcomes)
+        notes = _notes(damaged, outcomes, len(runs) - found)
         done = Campaign(campaign.name, folder, runs, outcomes, fleet, joined, shared, notes, inputs)
         _write(done)
     return done
@@ -144,7 +152,7 @@ def _writing(folder: Path) -> Iterator[None]:
         ) from error
 
 
-def _notes(damaged: int, outcomes: Sequence[Outcome]) -> tuple[str, ...]:
+def _notes(damaged: int, outcomes: Sequence[Outcome], kept: int) -> tuple[str, ...]:
     """What a user should know of the journal and of versions."""
     versions = Counter(outcome.version for outcome in outcomes if outcome.version)
     several = ", ".join(f"{version} ({count} runs)" for version, count in sorted(versions.items()))
@@ -159,6 +167,11 @@ def _notes(damaged: int, outcomes: Sequence[Outcome]) -> tuple[str, ...]:
             if len(versions) > 1
             else []
         ),
+        *(
+            [f"results kept of runs whose logs were not found now: {kept}; to drop one, delete its folder"]
+            if kept
+            else []
+        ),
     )
 
 
@@ -169,7 +182,7 @@ def _known(folder: Path, runs: Sequence[Run], again: bool) -> tuple[set[str], in
     for run in runs:
         if run.name not in journal:
             continue
-        recorded, outcome = journal[run.name]
+        recorded, outcome, *_ = journal[run.name]
         if outcome.elsewhere and again:
             continue
         files = [folder / RUNS / run.name / "result.json"]
@@ -182,9 +195,35 @@ def _known(folder: Path, runs: Sequence[Run], again: bool) -> tuple[set[str], in
     return kept, damaged
 
 
+def _kept(
+    folder: Path, journal: Mapping[str, Entry], runs: Sequence[Run], kinds: Iterable[Run], may_arrive: bool
+) -> list[tuple[Run, Outcome]]:
+    """Earlier results of robots and settings of the file whose logs are gone: archived, or of another folder.
+
+    A run whose logs are where they were is no longer asked for: the patterns have changed.
+    """
+    like = {run.kind: run for run in kinds}
+    names = {run.name for run in runs}
+    kept: list[tuple[Run, Outcome]] = []
+    for name, entry in journal.items():
+        there = not may_arrive and any(os.path.exists(log) for log in entry.logs)
+        has_result = entry.outcome.verdict and (folder / RUNS / name / "result.json").is_file()
+        if name in names or entry.kind not in like or there or not has_result:
+            continue
+        outcome, run = entry.outcome, like[entry.kind]
+        if not (folder / FACTORS / f"{name}.npz").is_file():
+            outcome = replace(outcome, apart=outcome.apart or "its log and its factors are gone")
+        run = replace(
+            run, name=name, unit=entry.unit, date=entry.date, variant=entry.variant, logs=entry.logs
+        )
+        kept.append((run, outcome))
+    return kept
+
+
 def _computed(
     work: Callable[[Run], Made],
     runs: Sequence[Run],
+    kinds: Mapping[str, str],
     folder: Path,
     jobs: int | None,
     cluster: str | None,
@@ -208,7 +247,8 @@ def _computed(
         if made.factors:
             (folder / FACTORS).mkdir(exist_ok=True)
             replace_file(folder / FACTORS / f"{run.name}.npz", made.factors)
-        write_entry(folder, digests[run.name], made.outcome)
+        of_run = (run.unit, run.date, run.variant, run.logs, kinds[run.name])
+        write_entry(folder, Entry(digests[run.name], made.outcome, *of_run))
         done.add(run.name)
         if finished is not None:
             finished(made.outcome)

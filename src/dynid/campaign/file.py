@@ -11,16 +11,15 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
-from functools import lru_cache
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, ClassVar
 
+from dynid.campaign.dates import day_of, number_of
 from dynid.campaign.stores import remote_paths
 from dynid.common.entry import Entry, plain_entry, root_entry
 from dynid.common.errors import InputError
 from dynid.common.settings import Settings, keys_of, read
-from dynid.common.strict_number import is_number
 from dynid.common.strict_yaml import PathLike, read_yaml
 from dynid.motion.reading import is_address
 
@@ -28,12 +27,6 @@ SCHEMA = "dynid.campaign/1"
 _NAME = re.compile(r"[^A-Za-z0-9._+-]+")
 _FIELD = re.compile(r"\{(unit|date|run)\}")
 _OF_RUNS = ("robot", "logs", "name", "out")  # keys of an experiment that `settings` cannot have
-_DAYS = 86400.0
-# Year and month, then perhaps day and time, as in names of files: 2026-03, 20260315, 2026-03-15_10-30-00.
-_DATE = re.compile(
-    r"((?:19|20)\d\d)[-_]?(0[1-9]|1[0-2])(?:[-_]?(0[1-9]|[12]\d|3[01])"
-    r"(?:[T_ -]?(\d\d)[-_:]?(\d\d)(?:[-_:]?(\d\d))?Z?)?)?"
-)
 
 
 class RunEntry(Settings, frozen=True):
@@ -102,6 +95,7 @@ class Run:
         variant: Name of its settings; empty if there is only one.
         files: What robot and settings are read from: description, its sources, other logs, a result.
         together: Number of runs of its robot, if they get one estimate together; 0: they do not.
+        wrong: Why it is set aside without reading its logs; empty if it is not.
     """
 
     name: str
@@ -113,6 +107,13 @@ class Run:
     variant: str = ""
     files: tuple[str, ...] = ()
     together: int = 0
+    wrong: str = ""
+
+    @property
+    def kind(self) -> str:
+        """A digest of robot and settings."""
+        content = json.dumps([self.robot, self.settings], sort_keys=True, default=str)
+        return sha256(content.encode()).hexdigest()[:16]
 
     @property
     def individual(self) -> tuple[str, str, str]:
@@ -122,7 +123,7 @@ class Run:
 
 def read_campaign(file: PathLike) -> CampaignFile:
     """Read a campaign file; unknown keys are refused with their line."""
-    root = root_entry(read_yaml(file))
+    root = root_entry(read_yaml(file), "campaign")
     fields = root.fields(("schema", "description", *keys_of(CampaignFile)), required=("runs",))
     if "schema" in fields:
         fields["schema"].choice((SCHEMA,))
@@ -156,7 +157,31 @@ def _manifest(file: Path) -> Entry:
     return Entry(rows, "", 1, file=str(file))
 
 
-def runs_of(campaign: CampaignFile, file: PathLike, folder: PathLike | None = None) -> tuple[Run, ...]:
+def kinds_of(campaign: CampaignFile, file: PathLike) -> dict[tuple[int, str], Run]:
+    """Number of an entry and name of settings -> a run without logs that has them.
+
+    Raises:
+        InputError: A robot or settings that no run can have.
+    """
+    home = Path(file).resolve().parent
+    known: dict[str, Run] = {}
+    kinds: dict[tuple[int, str], Run] = {}
+    for number, entry in enumerate(campaign.runs):
+        for variant, more in (campaign.variants or {"": {}}).items():
+            settings = {**campaign.settings, **entry.settings, **more}
+            text = json.dumps([entry.robot, settings], sort_keys=True)
+            if text not in known:
+                known[text] = _checked(entry.robot, settings, home, file)
+            kinds[number, variant] = replace(known[text], variant=variant)
+    return kinds
+
+
+def runs_of(
+    campaign: CampaignFile,
+    file: PathLike,
+    folder: PathLike | None = None,
+    kinds: Mapping[tuple[int, str], Run] | None = None,
+) -> tuple[Run, ...]:
     """All runs of a campaign, in the order of the file, then of the names of the logs.
 
     Args:
@@ -164,31 +189,50 @@ def runs_of(campaign: CampaignFile, file: PathLike, folder: PathLike | None = No
         file: Its file: robots are relative to it.
         folder: Where the patterns of logs start, and where logs may arrive later; default the folder of the
             file, in which each pattern must have a log.
+        kinds: As `kinds_of` gives them.
 
     Raises:
         InputError: A robot or settings that no run can have, a pattern without a log, two runs of the same
-            name, or dates that cannot be compared.
+            name, or dates that cannot be compared. Where logs may arrive, a single file can have such a name
+            at any time: its run is set aside.
     """
     home = Path(file).resolve().parent
     start = home if folder is None else Path(folder).resolve()
-    variants = campaign.variants or {"": {}}
-    planned: list[Run] = []
-    known: dict[str, Run] = {}
-    for entry in campaign.runs:
-        matches = list(_matches(entry, start, file, folder is not None))
-        for variant, more in variants.items():
-            settings = {**campaign.settings, **entry.settings, **more}
-            text = json.dumps([entry.robot, settings], sort_keys=True)
-            if text not in known:
-                known[text] = _checked(entry.robot, settings, home, file)
-            like = replace(known[text], variant=variant)
-            planned += [_run(entry, like, fields, logs) for fields, logs in matches]
-    _refuse_doubled(planned, file)
-    _refuse_mixed_dates(planned, file)
+    may_arrive = folder is not None
+    patterns = [pattern for entry in campaign.runs for pattern in entry.logs]
+    if may_arrive and all(is_address(pattern) or os.path.isabs(pattern) for pattern in patterns):
+        raise InputError(
+            f"no pattern starts in the folder that is watched: '{patterns[0]}'",
+            file=file,
+            place="runs.logs",
+            remedy=f"write patterns relative to {start}; of a store, repeat the command without --watch",
+        )
+    matches = [list(_matches(entry, start, file, may_arrive)) for entry in campaign.runs]
+    planned = [
+        _run(campaign.runs[number], like, fields, logs)
+        for (number, _), like in (kinds or kinds_of(campaign, file)).items()
+        for fields, logs in matches[number]
+    ]
+    planned = _named_apart(_dated(_with_units(planned), file, may_arrive), file, may_arrive)
     if not campaign.joined:
         return tuple(planned)
-    counts = Counter(run.individual for run in planned)
+    counts = Counter(run.individual for run in planned if not run.wrong)
     return tuple(replace(run, together=counts[run.individual]) for run in planned)
+
+
+def _with_units(runs: Sequence[Run]) -> list[Run]:
+    """Robots of different descriptions are different robots, also if their names are the same."""
+    described: dict[str, dict[str, None]] = {}
+    for run in runs:
+        described.setdefault(run.unit, {})[run.robot] = None
+    named: dict[tuple[str, str], str] = {}
+    for unit, robots in described.items():
+        stems = Counter(Path(robot).stem for robot in robots)
+        for robot in robots:
+            stem = Path(robot).stem
+            kind = stem if stems[stem] == 1 else f"{Path(robot).parent.name} {stem}"
+            named[unit, robot] = unit if len(robots) == 1 else f"{kind} {unit}"
+    return [replace(run, unit=named[run.unit, run.robot]) for run in runs]
 
 
 def _checked(robot: str, settings: Mapping[str, Any], home: Path, file: object) -> Run:
@@ -257,6 +301,8 @@ def _matches(
         expression = _expression(pattern if is_address(pattern) else str(start / pattern))
         for path in paths:
             match = expression.fullmatch(path)
+            if match is None and may_arrive:
+                continue  # of two fields that must be equal: not a log of this pattern
             if match is None:
                 raise InputError(
                     f"'{path}' does not show the fields of '{pattern}'",
@@ -302,53 +348,46 @@ def _expression(pattern: str) -> re.Pattern[str]:
     return re.compile("".join(parts))
 
 
-def _refuse_doubled(runs: list[Run], file: object) -> None:
+def _named_apart(runs: Sequence[Run], file: object, may_arrive: bool) -> list[Run]:
+    """No two runs have one name: it is that of a folder."""
     seen: dict[str, Run] = {}
     for run in runs:
-        if run.name in seen:
-            raise InputError(
-                f"two runs are called '{run.name}': {seen[run.name].logs[0]} and {run.logs[0]}",
-                file=file,
-                place="runs",
-                remedy="give `name:` with the fields {unit}, {date} or {run}",
-            )
-        seen[run.name] = run
+        first = seen.setdefault(run.name, run)
+        if first is run:
+            continue
+        wrong = f"two runs are called '{run.name}': {first.logs[0]} and {run.logs[0]}"
+        remedy = "give `name:` with the fields {unit}, {date} or {run}"
+        if not may_arrive:
+            raise InputError(wrong, file=file, place="runs", remedy=remedy)
+        mark = sha256(run.logs[0].encode()).hexdigest()[:8]
+        other = replace(run, name=f"{run.name}-{mark}", wrong=f"{wrong}; {remedy}")
+        seen[other.name] = other
+    return list(seen.values())
 
 
-@lru_cache(maxsize=10_000)
-def number_of(date: str) -> float | None:
-    """A date as a number, in days since 1970 (UTC) unless it is a number itself; None if it is neither."""
-    day = _day(date.strip())
-    return float(date) if day is None and is_number(date.strip()) else day
+def _dated(runs: Sequence[Run], file: object, may_arrive: bool) -> list[Run]:
+    """Dates of a robot are all dates, all numbers, or all missing: others have no common order.
 
-
-def _day(text: str) -> float | None:
-    if match := _DATE.fullmatch(text):
-        year, month, day, hour, minute, second = (int(part or 0) for part in match.groups())
-        text = f"{year}-{month:02}-{day or 1:02}T{hour:02}:{minute:02}:{second:02}"
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() / _DAYS
-
-
-def _refuse_mixed_dates(runs: Sequence[Run], file: object) -> None:
-    """Dates of a robot are all dates, all numbers, or all missing: others have no common order."""
+    One name that shows no date is the fault of that file, and its run is set aside. If none shows a date, the
+    pattern is wrong.
+    """
+    found: list[Run] = []
+    unread = [run for run in runs if run.date and number_of(run.date) is None]
+    refuse = not may_arrive and len(unread) == sum(bool(run.date) for run in runs)
     first: dict[tuple[str, str], Run] = {}
     for run in runs:
         if run.date and number_of(run.date) is None:
-            raise InputError(
-                f"'{run.date}' of {run.logs[0]} is not a date",
-                file=file,
-                place="runs.date",
-                remedy="write 2026-03-15, 2026-03 or a number; {run} is for parts of a path that are no date",
-            )
-        other = first.setdefault((run.unit, run.robot), run)
-        if (bool(run.date), _day(run.date) is None) != (bool(other.date), _day(other.date) is None):
-            raise InputError(
-                f"dates of '{run.unit}' cannot be compared: '{other.date}' and '{run.date}'",
-                file=file,
-                place="runs.date",
-                remedy="give all runs of a robot dates, all of them numbers, or none a date",
-            )
+            wrong = f"'{run.date}' of {run.logs[0]} is not a date"
+            remedy = "write 2026-03-15, 2026-03 or a number; {run} is for parts of a path that are no date"
+        else:
+            other = first.setdefault((run.unit, run.robot), run)
+            wrong = f"dates of '{run.unit}' cannot be compared: '{other.date}' and '{run.date}'"
+            remedy = "give all runs of a robot dates, all of them numbers, or none a date"
+            if (bool(run.date), day_of(run.date) is None) == (bool(other.date), day_of(other.date) is None):
+                found.append(run)
+                continue
+            refuse = not may_arrive
+        if refuse:
+            raise InputError(wrong, file=file, place="runs.date", remedy=remedy)
+        found.append(replace(run, wrong=f"{wrong}; {remedy}"))
+    return found

@@ -21,7 +21,7 @@ from dynid.campaign.serial import serial_factors
 from dynid.campaign.spread import Prior, priors
 from dynid.campaign.trend import LEAST, Sample, Series, daily, fits, scatter, series_of
 from dynid.common.arrays import Array, Float
-from dynid.common.distributions import student_tails
+from dynid.common.distributions import student_quantile, student_tails
 from dynid.mechanism.drive_terms import DRIVE_TERMS
 from dynid.mechanism.inertia import SYMBOLS
 
@@ -141,11 +141,14 @@ class Fleet:
         histories: Values over time, of each parameter.
         changes: Robots that change, the most certain first.
         pooled: Parameters over all robots.
+        unproved: Why there are no changes, with the largest that could be chance; empty if there are some, or
+            no dates.
     """
 
     histories: tuple[History, ...] = ()
     changes: tuple[Change, ...] = ()
     pooled: tuple[Pooled, ...] = ()
+    unproved: str = ""
 
     def document(self) -> dict[str, Any]:
         """For `summary.json`."""
@@ -174,7 +177,7 @@ def fleet_of(samples: Iterable[Sample]) -> Fleet:
         [(robot, history.description, history.variant) for robot in history.series.robots]
         for history in histories
     ]
-    changes: list[Change] = []
+    changes: list[_Tested] = []
     pooled: list[Pooled] = []
     most = 0  # days of a robot
     for history, series, extra, prior, factor in zip(
@@ -186,12 +189,43 @@ def fleet_of(samples: Iterable[Sample]) -> Fleet:
             changes += _tested(series.rows(long), extra, prior.rows(long), factor[long], history)
         if len(series.robots) > 1:
             pooled.append(_pooled(series, extra, prior, history))
-    return Fleet(tuple(histories), _with_causes(_alarms(changes, most - LEAST + 1)), _corrected(pooled))
+    looks = most - LEAST + 1
+    alarms = _with_causes(_alarms([one.change for one in changes], looks))
+    unproved = "" if alarms or most < 2 else _unproved(changes, looks)
+    return Fleet(tuple(histories), alarms, _corrected(pooled), unproved)
+
+
+@dataclass(frozen=True)
+class _Tested:
+    """A change before correction: its size in deviations, and how well these are known."""
+
+    change: Change
+    deviations: float
+    freedom: float
+
+
+def _factor(looks: int) -> float:
+    """By which p is multiplied at the look of that number."""
+    return looks**2 * math.pi**2 / 6.0
+
+
+def _unproved(tested: Sequence[_Tested], looks: int) -> str:
+    """Why nothing is reported: few dates prove a change of no size, and that is no all-clear."""
+    if not tested:
+        return f"changes over time are tested from {LEAST} days of a robot on"
+    largest = max(tested, key=lambda one: one.deviations)
+    change = largest.change
+    needed = student_quantile(largest.freedom, 1.0 - ALARM / (4.0 * len(tested) * _factor(looks)))
+    return (
+        f"no change over time is significant: the largest, a {change.kind} of {change.words} of"
+        f" {change.robot} by {change.size}, has {largest.deviations:.3g} sigma; these days and robots need"
+        f" about {needed:.3g}, more days fewer"
+    )
 
 
 def _tested(
     series: Series, extra: float, prior: Prior, factor: Float[Array, "r"], of: History
-) -> list[Change]:
+) -> list[_Tested]:
     """The likelier of a drift and a step of each robot, with its probability by chance before correction."""
     made = fits(series, extra)
     own = series.counts - 2.0
@@ -207,21 +241,21 @@ def _tested(
         is_step = bool(made.place[i] and made.step[i] < made.line[i])
         dates, length = series.dates[i], float(series.t[i, -1] - series.t[i, 0])
         change = float(made.jump[i] if is_step else made.slope[i] * length)
-        tested.append(
-            Change(
-                robot,
-                of.variant,
-                of.parameter,
-                of.unit,
-                "step" if is_step else "drift",
-                0.0 if is_step else float(made.slope[i]),
-                change,
-                100.0 * change / (abs(float(made.mean[i])) or 1.0),
-                dates[int(made.place[i]) if is_step else 0],
-                min(1.0, 2.0 * min(step, drift)),  # two kinds were tried
-                of.description,
-            )
+        found = Change(
+            robot,
+            of.variant,
+            of.parameter,
+            of.unit,
+            "step" if is_step else "drift",
+            0.0 if is_step else float(made.slope[i]),
+            change,
+            100.0 * change / (abs(float(made.mean[i])) or 1.0),
+            dates[int(made.place[i]) if is_step else 0],
+            min(1.0, 2.0 * min(step, drift)),  # two kinds were tried
+            of.description,
         )
+        deviation = jump[i] if is_step else slope[i]
+        tested.append(_Tested(found, abs(float(deviation)), float(freedom[i])))
     return tested
 
 
@@ -238,7 +272,7 @@ def _holm(p: Sequence[float]) -> list[float]:
 
 def _alarms(changes: Sequence[Change], looks: int) -> tuple[Change, ...]:
     """Changes that are not chance, at the look of that number."""
-    corrected = _holm([min(1.0, change.p * looks**2 * math.pi**2 / 6.0) for change in changes])
+    corrected = _holm([min(1.0, change.p * _factor(looks)) for change in changes])
     alarms = [replace(change, p=p) for change, p in zip(changes, corrected, strict=True) if p < ALARM]
     return tuple(sorted(alarms, key=lambda change: change.p))
 

@@ -16,8 +16,9 @@ from zipfile import BadZipFile
 
 import numpy as np
 
+from dynid.campaign.dates import number_of
 from dynid.campaign.factors import FACTORS, PARTS, Leaf, leaf_file, merged, read_leaf, run_of
-from dynid.campaign.file import Run, folder_name, number_of
+from dynid.campaign.file import Run, folder_name
 from dynid.campaign.tree import Node, tree
 from dynid.campaign.work import Outcome
 from dynid.common.arrays import Array, Float

@@ -8,15 +8,34 @@ import os
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from dynid.campaign.file import Run
-from dynid.campaign.stores import remote_stamp
+from dynid.campaign.stores import StoreError, remote_stamp
 from dynid.campaign.work import Outcome
 from dynid.motion.reading import is_address
 from dynid.report.output import replace_file
 
 FILE = "journal.jsonl"
+
+
+class Entry(NamedTuple):
+    """A finished run.
+
+    Attributes:
+        digest: Of its inputs.
+        outcome: What became of it.
+        unit, date, variant, logs: As of the run.
+        kind: `Run.kind` as the campaign file gives robot and settings; empty: written by an older version.
+    """
+
+    digest: str
+    outcome: Outcome
+    unit: str = ""
+    date: str = ""
+    variant: str = ""
+    logs: tuple[str, ...] = ()
+    kind: str = ""
 
 
 def digest(run: Run) -> str:
@@ -36,26 +55,27 @@ def _sha256(content: Mapping[str, Any]) -> str:
 
 
 def _stamp(place: str) -> Any:
-    if is_address(place):
-        return remote_stamp(place)
     path = Path(place)
     try:
+        if is_address(place):
+            return remote_stamp(place)
         if path.is_dir():
             return sorted(
                 (entry.name, entry.stat().st_size, entry.stat().st_mtime_ns) for entry in path.iterdir()
             )
         return (path.stat().st_size, path.stat().st_mtime_ns) if path.is_file() else None
-    except OSError as error:  # the run is set aside when its log is read
-        return f"cannot be read: {error.strerror}"
+    except (OSError, StoreError) as error:  # the run is set aside when its log is read
+        return f"cannot be read: {error}"
 
 
-def read_journal(folder: Path) -> tuple[dict[str, tuple[str, Outcome]], int]:
-    """Name of a run -> digest of its inputs, its outcome; and the number of damaged lines, now removed."""
-    journal: dict[str, tuple[str, Outcome]] = {}
+def read_journal(folder: Path) -> tuple[dict[str, Entry], int]:
+    """Name of a run -> its newest entry; and the number of damaged lines, now removed."""
+    journal: dict[str, Entry] = {}
     file = folder / FILE
     if not file.is_file():
         return journal, 0
-    lines = file.read_bytes().splitlines()
+    content = file.read_bytes()
+    lines = content.splitlines()
     intact: list[bytes] = []
     for line in lines:
         try:
@@ -63,12 +83,14 @@ def read_journal(folder: Path) -> tuple[dict[str, tuple[str, Outcome]], int]:
             seal = entry.pop("seal")
             outcome = _outcome(entry["outcome"])
             is_intact = seal == _sha256(entry)
+            run = {**entry.get("run", {}), "logs": tuple(entry.get("run", {}).get("logs", ()))}
+            finished = Entry(str(entry["digest"]), outcome, **run)
         except (ValueError, KeyError, TypeError, AttributeError):
             continue
         if is_intact:
-            journal[outcome.name] = (str(entry["digest"]), outcome)
+            journal[outcome.name] = finished
             intact.append(line)
-    if len(intact) < len(lines):
+    if len(intact) < len(lines) or not content.endswith(b"\n"):  # the next line must begin a line
         replace_file(file, b"".join(line + b"\n" for line in intact))
     return journal, len(lines) - len(intact)
 
@@ -78,9 +100,10 @@ def _outcome(entry: Mapping[str, Any]) -> Outcome:
     return Outcome(**{**entry, "parameters": parameters, "lengths": tuple(entry.get("lengths", ()))})
 
 
-def write_entry(folder: Path, run_digest: str, outcome: Outcome) -> None:
+def write_entry(folder: Path, finished: Entry) -> None:
     """Add a finished run; it is on the disk when this returns."""
-    entry = {"digest": run_digest, "outcome": asdict(outcome)}
+    run = finished._asdict()
+    entry = {"digest": run.pop("digest"), "outcome": asdict(run.pop("outcome")), "run": run}
     line = json.dumps({**entry, "seal": _sha256(entry)}, allow_nan=False)
     with (folder / FILE).open("a", encoding="utf-8") as stream:
         stream.write(line + "\n")

@@ -9,7 +9,6 @@ arrive later are identified with the same terms.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -73,7 +72,8 @@ def shared_settings(
     runs = [_with(run, _JOINED) if run.together else run for run in runs]
     kinds: dict[str, list[Run]] = {}
     for run in runs:
-        kinds.setdefault(_kind(run), []).append(run)
+        if not run.wrong:
+            kinds.setdefault(_kind(run), []).append(run)
     file = folder / FILE
     known = _read(file)
     new = {kind: _spread(kinds[kind]) for kind in kinds if kind not in known and _open(kinds[kind])}
@@ -104,9 +104,8 @@ def _read(file: Path) -> dict[str, Shared]:
 
 
 def _kind(run: Run) -> str:
-    """A digest of what runs have in common that are compared with each other."""
-    content = json.dumps([run.robot, run.variant, run.settings], sort_keys=True, default=str)
-    return hashlib.sha256(content.encode()).hexdigest()[:16]
+    """What runs have in common that are compared with each other."""
+    return f"{run.variant} {run.kind}".strip()
 
 
 def _open(runs: Sequence[Run]) -> bool:
@@ -149,7 +148,10 @@ def _counted(run: Run, votes: Sequence[Mapping[str, Any]]) -> Shared:
 
 
 def favoured_settings(run: Run) -> dict[str, Any] | None:
-    """The drive terms that the logs of a run favour, as in an experiment file; None if it fails."""
+    """The drive terms that the logs of a run favour, as in an experiment file; None if it fails.
+
+    Those of the description are written out: otherwise each run could still choose others.
+    """
     from dynid.choice.choose import choose
     from dynid.experiment.experiment import experiment_from
     from dynid.mechanism.load import load_robot
@@ -164,4 +166,6 @@ def favoured_settings(run: Run) -> dict[str, Any] | None:
             chosen = choose(Task(robot, tuple(read_logs(asked)), asked)).task.experiment.tree()
     except DynidError:  # the run itself will be set aside with this reason
         return None
-    return {"drive": chosen["drive"]} if "drive" in chosen else {}
+    own = {owner: list(terms) for owner, terms in robot.drive.items()}
+    drive = chosen.get("drive", own)
+    return {"drive": drive} if drive else {}

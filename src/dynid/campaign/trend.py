@@ -21,7 +21,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from dynid.campaign.file import number_of
+from dynid.campaign.dates import number_of
 from dynid.common.arrays import Array, Bool, Float, Int
 from dynid.common.distributions import digamma, trigamma
 from dynid.common.strict_number import is_number

@@ -201,8 +201,8 @@ class _Placed:
 
     def residual(self, sign: Sequence[int]) -> float:
         """Norm of what is left over, in parts of the efforts; zero with fewer rows than parameters."""
-        y = self.rows[:, self.v :] @ np.append(sign, 1)
-        size = max(float(np.linalg.norm(y)), 1e-300)
+        # Without the known part: in units of a small effort, that of a large one would make anything fit.
+        size = max(float(np.linalg.norm(self.rows[:, self.v : -1] @ np.array(sign))), 1e-300)
         return float(np.linalg.norm(self.left @ np.append(sign, 1))) / size
 
 

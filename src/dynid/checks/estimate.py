@@ -24,7 +24,7 @@ from dynid.common.notices import Notice, notice
 from dynid.common.paged import LONG
 from dynid.estimator.estimator import gives_bodies
 from dynid.fit import Fit
-from dynid.mechanism.drive_terms import is_positive
+from dynid.mechanism.drive_terms import ROTOR, is_positive
 from dynid.motion.log import Log, runs_by_content
 from dynid.motion.motion import Motion
 from dynid.problem import row_groups
@@ -44,8 +44,9 @@ def poor_fit(finished: Finished) -> Iterable[Notice]:
 
 
 def negative(finished: Finished) -> Iterable[Notice]:
-    """Friction, rotor inertia and mass cannot be negative."""
-    return _negative(finished.fit.parts.parameters)
+    """Friction, rotor inertia and mass cannot be negative; a warning that explains the rotors names them."""
+    explained = ROTOR if any(item.code == "rotor-not-felt" for item in finished.notices) else ()
+    return _negative(p for p in finished.fit.parts.parameters if p.name.split("_")[0] not in explained)
 
 
 def weak(finished: Finished) -> Iterable[Notice]:

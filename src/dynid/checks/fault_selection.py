@@ -11,14 +11,10 @@ With the rows U_c = A_c R^-1 of cluster c (A = Q R), the same without this clust
 The second part is the effect of fitting A again: in a short log A follows z~ closely, and a jackknife
 with fixed A is too optimistic (p below 0.05 in 12 % of clean tests of 10 s, measured).
 
-The covariance of s_hat over few clusters is itself uncertain. In units of the one for white noise, those of
-all suspects of a fit are alike where nothing but noise is left. As far as they are, they are averaged
-(moderated variances, Smyth 2004): f_0 and d_0 are fitted to the factors f of all suspects, each with d
-degrees of freedom, and
+Values taken as known have errors e = root x, whose columns W_0 root belong to A. What is known of x are
+further rows [0 1] x = 0 of unit variance, which are a cluster that is never left out.
 
-f~ = (d_0 f_0 + d f) / (d_0 + d)      with d_0 + d degrees of freedom
-
-Residuals that are coloured differently for each suspect have d_0 near 0: then each has its own covariance.
+`moderated.py` averages the variances of all suspects, which few clusters leave uncertain.
 
 The suspect with the largest evidence is added to A: its log likelihood ratio less that of c free columns,
 
@@ -43,15 +39,18 @@ import numpy as np
 
 from dynid.base.rank import independent_columns
 from dynid.checks.family_level import Relevant, levels
+from dynid.checks.moderated import usual_factor, with_known
 from dynid.common.arrays import Array, Float, Int
 from dynid.common.batched import eigh
-from dynid.common.distributions import digamma, f_tail, inverse_trigamma, trigamma
+from dynid.common.distributions import f_tail
 from dynid.common.lapack import cholesky_solve, is_positive, solve_upper
 from dynid.common.paged import together
 from dynid.estimator.ols import column_scale, least_squares
 from dynid.projection.factor import Factor, triangle
 from dynid.projection.projection import Group, System
+from dynid.statistics.assemble import MANY
 from dynid.statistics.clusters import recurring, repeated, stretches
+from dynid.statistics.known_errors import KnownErrors
 
 if TYPE_CHECKING:
     from dynid.checks.fault_columns import Suspect
@@ -70,7 +69,6 @@ _ALIKE = 0.98
 _RTOL = 1e-9
 _MOST_FLAGGED = 8
 LEAST_CLUSTERS = 2
-_LEAST_ALIKE = 3  # suspects from which their usual variance can be had
 # A direction of which the other clusters hold less than this part counts as if they held so much.
 _LEAST_ELSEWHERE = 1e-3
 
@@ -82,6 +80,7 @@ def flagged_suspects(
     n_tests: int,
     relevant: Relevant,
     seconds: float,
+    known: KnownErrors | None = None,
 ) -> tuple[list[Suspect], dict[tuple[int, ...], Suspect]]:
     """Flagged suspects in the order found, and the first result of every suspect by its columns.
 
@@ -92,8 +91,9 @@ def flagged_suspects(
         n_tests: Number of test columns.
         relevant: Whether a result is large enough to matter.
         seconds: Length of a cluster in [s]; with one cluster alone nothing can be tested.
+        known: Errors of known values, in units of which the last parameters are; None: these are exact.
     """
-    data = _Rows(system, weights, len(system.parameters) - n_tests, seconds)
+    data = _Rows(system, weights, len(system.parameters) - n_tests, seconds, known)
     if data.n < LEAST_CLUSTERS:
         return [], {}
     tested, bases = data.judge(suspects)
@@ -126,16 +126,28 @@ class _Rows:
         sides: Triangle of these columns, scaled, before anything was removed, shape (k, t + 1).
         freed: Their parts orthogonal to A, in the coordinates of that triangle, shape (k, t + 1).
         Z: The same for all rows, shape (r, t + 1).
-        products: [U Z]^T [U Z] of each cluster, shape (n, a + t + 1, a + t + 1).
+        products: [U Z]^T [U Z] of each cluster, then of what is known of errors, shape (n + 1, a + t + 1,
+            a + t + 1).
+        known_dof: Degrees of freedom of what is known.
     """
 
-    def __init__(self, system: System, weights: Float[Array, "g"], p: int, seconds: float) -> None:
+    def __init__(
+        self,
+        system: System,
+        weights: Float[Array, "g"],
+        p: int,
+        seconds: float,
+        known: KnownErrors | None = None,
+    ) -> None:
         labels, runs, _ = stretches(system, seconds)
         self.n = len(runs)
         rows, owners, ends = _by_cluster(system, weights, labels, self.n)
         wholes = [weight * triangle(g.merged.R) for g, weight in zip(system.groups, weights, strict=True)]
         placed = [_placed(whole, g, system) for whole, g in zip(wholes, system.groups, strict=True)]
-        stacked = np.concatenate(placed)
+        u = 0 if known is None else known.root.shape[1]
+        prior = np.eye(u, len(system.parameters) + 1, p - u)
+        self.known_dof = MANY if known is None else known.dof
+        stacked = np.concatenate([*placed, prior])
         scale = column_scale(stacked)
         whole = triangle(stacked / scale)
         norms = np.array([np.linalg.norm(part[:, p:-1], axis=0) for part in placed])
@@ -154,10 +166,10 @@ class _Rows:
             both = np.hstack([U, Z])
             return Z, both.T @ both
 
-        parts = together(orthogonal, np.split(rows, ends))
-        self.Z, self.products = np.concatenate([Z for Z, _ in parts]), np.array([x for _, x in parts])
+        parts = together(orthogonal, [*np.split(rows, ends), prior / scale])
+        self.Z, self.products = np.concatenate([Z for Z, _ in parts[:-1]]), np.array([x for _, x in parts])
         self._join_repeats(repeated(system, labels), len(kept))
-        self.rows = sum(group.n_rows for group in system.groups)
+        self.rows = sum(group.n_rows for group in system.groups) + u
         self.free = max(self.rows - len(kept), 1)
 
     def _join_repeats(self, first: Int[Array, "n"] | None, a: int) -> None:
@@ -167,11 +179,13 @@ class _Rows:
             first: Number of the first cluster with the same motion; None: no motion comes twice.
             a: Columns of A.
         """
-        if first is not None and recurring(first, self.products[:, :a, :a], self.products[:, :a, -1]):
+        *clusters, known = self.products
+        each = np.array(clusters)
+        if first is not None and recurring(first, each[:, :a, :a], each[:, :a, -1]):
             labels = np.unique(first, return_inverse=True)[1]
             joined = np.zeros((int(labels.max()) + 1, *self.products.shape[1:]))
-            np.add.at(joined, labels, self.products)
-            self.products, self.n = joined, len(joined)
+            np.add.at(joined, labels, each)
+            self.products, self.n = np.array([*joined, known]), len(joined)
 
     def join(self, columns: Sequence[int]) -> None:
         """Add test columns to A: U gains their directions, which the others lose."""
@@ -215,7 +229,7 @@ class _Rows:
             if not drowned:
                 results.append(estimated)
                 bases.append(np.linalg.qr(self.freed[:, index])[0])
-        usual, free = _usual_factor(
+        usual, free = usual_factor(
             [result.factor for result in results], [result.suspect.dof for result in results]
         )
         return _compared([_moderated(result, usual, free) for result in results], bases), bases
@@ -229,9 +243,9 @@ class _Rows:
     def _refitted(self) -> Float[Array, "2 n t t"]:
         """What each cluster adds to the products of the columns Z: as they are, and with A fitted again."""
         a = self.products.shape[1] - self.Z.shape[1]
-        X = self.products[:, :a, a:]
-        K = np.stack([self.products[:, a:, a:]] * 2)
-        for c, left in enumerate(np.eye(a) - self.products[:, :a, :a]):
+        X = self.products[:-1, :a, a:]
+        K = np.stack([self.products[:-1, a:, a:]] * 2)
+        for c, left in enumerate(np.eye(a) - self.products[:-1, :a, :a]):
             K[1, c] += X[c].T @ _bounded_solve(left, X[c])
         return K
 
@@ -251,7 +265,8 @@ class _Rows:
         expected = np.einsum("nij,nj,nkj->ik", vectors, inverse**2 * kept * (1.0 - kept), vectors)
         moves = np.linalg.solve(np.linalg.cholesky(expected), moves.T).T
         leverage = np.einsum("nii->ni", plain)
-        dof = float(np.clip(1.0 / np.max(np.sum(leverage**2, axis=0)), 1.0, n - 1.0))
+        total = np.maximum(np.sum(leverage, axis=0), np.finfo(float).tiny)
+        dof = float(np.clip(1.0 / np.max(np.sum(leverage**2, axis=0) / total**2), 1.0, n - 1.0))
         units = self.scale[-1] / self.scale[index]
         before = float(rho @ rho)
         bias = 0.0
@@ -273,7 +288,10 @@ class _Rows:
             gain=gain,
             share=float(np.sqrt(gain)) / norm if norm > 0.0 else 0.0,
         )
-        return _Estimated(result, moves.T @ moves, white, root, units)
+        a = self.products.shape[1] - self.Z.shape[1]
+        share = root.T @ self.products[-1, a:, a:][np.ix_(index, index)] @ root
+        known = float(self.scale[-1]) ** -2, self.known_dof
+        return _Estimated(result, moves.T @ moves, white, root, units, share, known)
 
 
 @dataclass(frozen=True, eq=False)
@@ -285,6 +303,8 @@ class _Estimated:
         white: Variance of a row, which is the covariance there for white noise.
         root: Of the inverse of its products: sizes are root @ coordinates, shape (c, c).
         units: Of sizes, shape (c,).
+        share: What is known of errors of known values, as part of all products there, shape (c, c).
+        known: Variance of such an error, and its degrees of freedom.
     """
 
     suspect: Suspect
@@ -292,6 +312,8 @@ class _Estimated:
     white: float
     root: Float[Array, "c c"]
     units: Float[Array, "c"]
+    share: Float[Array, "c c"]
+    known: tuple[float, float]
 
     @property
     def factor(self) -> float:
@@ -304,6 +326,7 @@ def _moderated(trial: _Estimated, usual: float, free: float) -> Suspect:
     suspect, c = trial.suspect, len(trial.covariance)
     total = suspect.dof + free
     covariance = (suspect.dof * trial.covariance + free * usual * trial.white * np.eye(c)) / total
+    covariance, total = with_known(covariance, total, trial.share, *trial.known)
     sigma = np.sqrt(np.maximum(np.diag(trial.root @ covariance @ trial.root.T), 0.0))
     y = np.linalg.solve(trial.root, suspect.beyond / trial.units)
     wald = float(y @ np.linalg.pinv(covariance, hermitian=True) @ y)
@@ -311,24 +334,6 @@ def _moderated(trial: _Estimated, usual: float, free: float) -> Suspect:
     left = max(total - c + 1.0, 1.0)
     p_value = float(f_tail(c, left, wald * left / (total * c)))
     return replace(suspect, sigma=sigma * trial.units, dof=total, wald=wald, p_value=p_value)
-
-
-def _usual_factor(factors: Sequence[float], dof: Sequence[float]) -> tuple[float, float]:
-    """Factor f_0 and degrees of freedom d_0 of what the factors of all suspects have in common.
-
-    The logarithm of a factor from d degrees of freedom has the mean log f_0 + psi(d/2) - log(d/2) and the
-    variance psi'(d/2) + psi'(d_0/2) (Smyth 2004). Together they count no more than all of them.
-    """
-    f, half = np.asarray(factors, dtype=float), 0.5 * np.asarray(dof, dtype=float)
-    fine = f > 0.0
-    if np.count_nonzero(fine) < _LEAST_ALIKE:
-        return 1.0, 0.0
-    f, half = f[fine], half[fine]
-    e = np.log(f) - [digamma(x) for x in half.tolist()] + np.log(half)
-    more = float(np.var(e, ddof=1) - np.mean([trigamma(x) for x in half.tolist()]))
-    most = float(2.0 * np.sum(half))
-    half_free = 0.5 * most if more <= 0.0 else min(inverse_trigamma(more), 0.5 * most)
-    return float(np.exp(np.mean(e) + digamma(half_free) - np.log(half_free))), 2.0 * half_free
 
 
 def _placed(R: Float[Array, "k c1"], group: Group, system: System) -> Float[Array, "k p1"]:

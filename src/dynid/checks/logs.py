@@ -31,7 +31,7 @@ def check_logs(logs: Sequence[Log], mechanism: Mechanism) -> tuple[Notice, ...]:
 
 def _units(logs: Sequence[Log], mechanism: Mechanism) -> Iterator[Notice]:
     """Positions that sweep far more than the joint can: most likely they are not in radians or metres."""
-    wide = [(span, log.name) for log in logs for span in wide_ranges(log, mechanism)]
+    wide = [(span, log) for log in logs for span in wide_ranges(log, mechanism)]
     for angle, bounded in ((True, True), (True, False), (False, True)):
         alike = [
             (span, log)
@@ -39,15 +39,19 @@ def _units(logs: Sequence[Log], mechanism: Mechanism) -> Iterator[Notice]:
             if (span.angle, bool(np.isfinite(span.room))) == (angle, bounded)
         ]
         if alike:
-            shown, columns, number = _shown(alike)
+            shown, columns, number, name = _shown(alike)
             warning = notice(
-                "angles-large" if angle else "lengths-large", shown=shown, columns=columns, number=number
+                "angles-large" if angle else "lengths-large",
+                shown=shown,
+                columns=columns,
+                number=number,
+                name=name,
             )
             yield warning if bounded else eased(warning)  # a wheel may turn so far
 
 
-def _shown(wide: Sequence[tuple[WideRange, str]]) -> tuple[str, str, int]:
-    """The widest range with its log, the columns of all ranges, and the number of the first column."""
+def _shown(wide: Sequence[tuple[WideRange, Log]]) -> tuple[str, str, int, str]:
+    """The widest range with its log, the columns of all ranges, number and name of the first column."""
     widest, log = max(wide, key=lambda pair: (pair[0].sweep / pair[0].room, pair[0].sweep))
     size = f"{widest.sweep:.4g} rad ({widest.sweep / (2 * np.pi):.3g} turns)"
     size = size if widest.angle else f"{widest.sweep:.4g} m"
@@ -58,9 +62,10 @@ def _shown(wide: Sequence[tuple[WideRange, str]]) -> tuple[str, str, int]:
     columns = ", ".join(f"q_{number}" for number in numbers)
     kind = "joint angles" if widest.angle else "positions"
     return (
-        f"{kind} are too large: '{widest.name}' of log '{log}' moves over {size}{limits}{more}",
+        f"{kind} are too large: '{widest.name}' of log '{log.name}' moves over {size}{limits}{more}",
         columns,
         numbers[0],
+        log.mapping.get(f"q_{numbers[0]}", "NAME"),
     )
 
 

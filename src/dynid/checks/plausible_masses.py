@@ -55,6 +55,11 @@ _UNITS = (
     (1e-6, "MN, or N m declared twice as N mm"),
 )
 _NEAR = 1.6
+# The size of a robot shows that efforts are too small, not by how much: 10 to 1000 times are usual.
+_OF_MOTORS = (
+    "A or in N m of the motors (torque constants and gear ratios are missing), in kN m, or in N m and A"
+    " declared as N mm and mA"
+)
 
 
 def scale(finished: Finished) -> Iterable[Notice]:
@@ -209,13 +214,13 @@ def _size_scale(parameters: Iterable[ParameterEstimate], mechanism: Mechanism) -
     heavy = lowest > min(_HEAVY * max(1.0, (_SMALL / long) ** 2), _STEEL)
     if not heavy and highest >= _LIGHT:
         return
-    d, R, factor = (lowest, long, 1e3) if heavy else (highest, short, 1e-3)
+    d, R = (lowest, long) if heavy else (highest, short)
     yield notice(
         "scale-implausible",
         size="large" if heavy else "small",
         reach=R,
         density=d,
-        unit=_said(likely_unit(factor)),
+        unit=_said(likely_unit(1e3) if heavy else _OF_MOTORS),
     )
 
 

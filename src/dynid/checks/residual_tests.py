@@ -341,16 +341,12 @@ def whiteness(
     ]
     coloured = [result for result in tests if result.p_value < _COLOURED]
     if method != "classical":
-        return [_with_note(result) for result in tests], []
+        # What correlation in time means where the intervals count it.
+        return [replace(test, note=CORRELATED) if test.p_value < _COLOURED else test for test in tests], []
     tests = [replace(result, warned=result in coloured) for result in tests]
     if not coloured:
         return tests, []
     return tests, [notice("not-white", names=", ".join(result.about for result in coloured))]
-
-
-def _with_note(test: ResidualTest) -> ResidualTest:
-    """With what correlation in time means where the intervals count it."""
-    return replace(test, note=CORRELATED) if test.p_value < _COLOURED else test
 
 
 def _residuals(source: RowSource, rows: RowFilter, chi: Float[Array, "p"]) -> Iterator[tuple[Array, Array]]:

@@ -175,6 +175,12 @@ def _judged(
     problem = fit.problem
     groups, tested, untested, count = tested_rows(problem, fit.chi)
     S, c, seen, notices = _held(fit)
+    errors = fit.known_errors
+    if errors is not None:
+        S = np.hstack([S, errors.over(problem.parameters)])
+        seen += tuple(
+            Parameter(f"error {i + 1}", "error", "", "", "known") for i in range(errors.root.shape[1])
+        )
     system, solved = _tested_system(problem, S, c, seen, groups, count), fit.data.source
     # A very long log is tested on other windows: their blocks have other numbers.
     if burst and [group.places for group in system.groups] == [group.places for group in solved.groups]:
@@ -184,7 +190,7 @@ def _judged(
     total = duration(system)
     seconds = max(block_seconds(total) if shortest is None else shortest, total / _MOST_CLUSTERS)
     relevant = _Relevance(problem)
-    flagged, first = flagged_suspects(system, weights, suspects, count, relevant, seconds)
+    flagged, first = flagged_suspects(system, weights, suspects, count, relevant, seconds, errors)
     first = {columns: suspect for columns, suspect in first.items() if relevant.testable(suspect)}
     hidden = tuple(suspect for suspect in suspects if suspect.columns not in first)
     short = len(stretches(system, seconds)[1]) < LEAST_CLUSTERS

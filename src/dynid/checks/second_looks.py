@@ -117,6 +117,6 @@ def _again(
         other = problem.on(tuple(logs), plans, fit.experiment)
         if problem.load_parameters is not None:
             other = other.with_load_parameters(problem.load_parameters)
-        return linear_fit(other, fit.experiment)
+        return replace(linear_fit(other, fit.experiment), known_errors=fit.known_errors)
     except (InputError, NoResultError):  # an unusable validation log is reported when it is predicted
         return None

@@ -72,11 +72,6 @@ class TieTest:
         return (notice("tie-rejected", name=name, found=self.words),)
 
 
-def idle_tie(name: str) -> Notice:
-    """A tie that saves no base parameter: what its members share is grouped differently in each."""
-    return notice("tie-idle", name=name)
-
-
 def tie_test(
     tied: Solution, data: BaseSystem, free: BaseSystem, settings: UncertaintySettings | None = None
 ) -> TieTest | None:
@@ -140,7 +135,7 @@ def ties(finished: Finished) -> list[Answer]:
     result = tie_test(solution, fit.measured, loose, experiment.uncertainty)
     names = ", ".join(f"'{tie.name}'" for tie in experiment.ties)
     if result is None:
-        return [idle_tie(names), (f"tie {names}", "no effect")]
+        return [notice("tie-idle", name=names), (f"tie {names}", "no effect")]
     return [*result.notices(names), (f"tie {names}", result.words)]
 
 

@@ -138,7 +138,8 @@ def _moved(g: Float[Array, "3"], suspect: Suspect) -> Float[Array, "3"]:
 
 def fit_under(fit: LinearFit, g: Float[Array, "3"]) -> LinearFit:
     """The linear fit of the same logs with another gravity in the base frame, shape (3,), in [m/s^2]."""
-    return linear_fit(_under(fit.problem, g), fit.experiment)
+    turned = linear_fit(_under(fit.problem, g), fit.experiment)
+    return replace(turned, known_errors=fit.known_errors)
 
 
 def _under(problem: Problem, g: Float[Array, "3"]) -> Problem:

@@ -351,12 +351,6 @@ def _table(search: Search, best: Candidate) -> tuple[Candidate, ...]:
 # those of the rule: the other source must be better even on these.
 
 
-def _moved_band(spectra: Sequence[Spectrum]) -> float:
-    """Bandwidth of the motion without a vibration far above it, in [Hz]; NaN where nothing moves."""
-    core, band = core_band(spectra), motion_band(spectra)
-    return core if band > _VIBRATION * core else band
-
-
 def spectra_of(logs: Sequence[Log]) -> list[Spectrum]:
     """Of the positions of each log."""
     return [position_spectrum(log) for log in logs]
@@ -370,7 +364,8 @@ def reference(experiment: Experiment, spectra: Sequence[Spectrum], plans: Sequen
         spectra: Of the positions of each log.
         plans: Chosen by the rules for single settings.
     """
-    band, cutoff = _moved_band(spectra), plans[0].cutoff
+    core, band, cutoff = core_band(spectra), motion_band(spectra), plans[0].cutoff
+    band = core if band > _VIBRATION * core else band  # without a vibration far above the motion
     filtering = experiment.filter
     if cutoff is not None and filtering.cutoff is None and np.isfinite(band):
         filtering = filtering.changed(cutoff=min(cutoff, _COORDINATES * band))

@@ -58,19 +58,26 @@ def campaign(
         raise click.UsageError("--jobs is for this machine, --cluster for a Dask scheduler: give one of them")
     if every <= 0.0:
         raise click.UsageError("--every takes a number above 0")
+    from dynid.campaign.stores import StoreError
+
     folder = out or default_out(file.stem)
     count, done = 0, None
     try:
         with interruptible():
             while True:
-                done = _look(file, folder, jobs, cluster, watch, done)
+                try:
+                    done = _look(file, folder, jobs, cluster, watch, done)
+                except StoreError as error:
+                    if watch is None:
+                        raise
+                    click.echo(f"{error}\n  looking again in {every:g} s", err=True)
                 count += 1
                 if watch is None or (looks is not None and count >= looks):
                     break
                 time.sleep(every)
     except KeyboardInterrupt:
         raise InterruptedRun(_interrupted(folder)) from None
-    if all(outcome.reason for outcome in done.outcomes):
+    if done is None or all(outcome.reason for outcome in done.outcomes):
         raise SystemExit(_NO_RESULT)
 
 
@@ -162,6 +169,8 @@ def _print(done: Campaign, new: list[str]) -> None:
         f" {change.size} since {printable(change.since)} (p {probability(change.p)}{_points_to(change)})"
         for change in done.fleet.changes
     )
+    if done.fleet.unproved:
+        click.echo(f"  {printable(done.fleet.unproved)}")
     _echo_few(printable(shared.words) for shared in done.shared)
     if done.joined:
         count = sum(not entry.reason for entry in done.joined)

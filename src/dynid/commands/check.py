@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from dynid.commands.completion import MODEL, ROBOT
 from dynid.commands.shared import NUMBER, experiment_option, shown
 from dynid.common.errors import InputError, NoResultError
 
@@ -15,9 +16,9 @@ if TYPE_CHECKING:
 
 
 @click.command(short_help="Examine logs before they are used (log doctor).")
-@click.argument("robot")
+@click.argument("robot", type=ROBOT)
 @click.argument("logs", nargs=-1, metavar="LOG...")
-@click.option("--model", help="inverse, power, ... [default: that of the robot].")
+@click.option("--model", type=MODEL, help="inverse, power, ... [default: that of the robot].")
 @click.option("--drop-bad-rows", is_flag=True, help="Skip rows of text logs with cells that are not numbers.")
 @click.option(
     "--column", "columns", multiple=True, metavar="NAME=COLUMN", help="As for identify; repeatable."

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from dynid.commands.completion import ROBOT
 from dynid.commands.shared import (
     NUMBER,
     Whole,
@@ -30,7 +31,7 @@ from dynid.common.strict_number import is_number
 @click.option("--jobs", type=Whole(min=1), default=1, show_default=True, help="Processes that fit folds.")
 @click.option("--cluster", metavar="ADDRESS", help="Dask scheduler instead, e.g. tcp://host:8786.")
 @click.option("--log", "logs", multiple=True, metavar="FILE", help="Log predicted by all results.")
-@click.option("--robot", help="Instead of the robot named in the results.")
+@click.option("--robot", type=ROBOT, help="Instead of the robot named in the results.")
 @payload_option
 @click.option("--speeds", metavar="0.1,1,...", help="Speeds at which friction of results is compared.")
 @click.option(

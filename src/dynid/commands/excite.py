@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dynid.commands.completion import ROBOT, Words
 from dynid.commands.shared import NUMBER, Whole, given_options, refuse_given, shown
 from dynid.common.interrupts import interruptible
 from dynid.report.terminal import printable
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @click.command(short_help="Design an exciting trajectory.")
-@click.argument("robot", metavar="ROBOT|EXPERIMENT")
+@click.argument("robot", type=ROBOT, metavar="ROBOT|EXPERIMENT")
 @click.option(
     "--criterion",
     default=None,
@@ -67,6 +68,7 @@ if TYPE_CHECKING:
     "--for-controller",
     "controllers",
     multiple=True,
+    type=Words("csv|ros2|urscript|krl|rapid"),
     metavar="csv|ros2|urscript|krl|rapid",
     help="Also write the run in this format; repeatable.",
 )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dynid.commands.completion import FORMAT, ROBOT
 from dynid.commands.shared import given_options, shown
 from dynid.common.errors import NoResultError
 from dynid.report.terminal import printable
@@ -22,13 +23,14 @@ if TYPE_CHECKING:
     "--to",
     "formats",
     multiple=True,
+    type=FORMAT,
     metavar="FORMAT...",
     help="One or several of urdf, mjcf, sdf, yaml, ros2, actuators, ur, franka, c, fmu, numpy.",
 )
 @click.option(
     "--out", type=click.Path(file_okay=False, path_type=Path), help="Folder [default: RESULT-export]."
 )
-@click.option("--robot", help="Instead of the robot named in the result.")
+@click.option("--robot", type=ROBOT, help="Instead of the robot named in the result.")
 @click.option(
     "--not-physical",
     type=click.Choice(["noise", "refuse", "nearest", "mark"]),

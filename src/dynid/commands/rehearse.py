@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from dynid.commands.completion import ENGINE, Words
 from dynid.commands.shared import NUMBER, Whole, shown
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
@@ -14,13 +15,25 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 
 @click.command(short_help="Expected accuracy, by simulation.")
 @click.argument("experiment", type=_FILE)
-@click.option("--motion", metavar="FILE|random|excite", help="Motion of all logs [default: its own].")
+@click.option(
+    "--motion",
+    type=Words("random|excite", files=True),
+    metavar="FILE|random|excite",
+    help="Motion of all logs [default: its own].",
+)
 @click.option("--runs", type=Whole(min=2), default=50, show_default=True, help="Number of runs.")
 @click.option("--seed", type=Whole(min=0), default=0, show_default=True, help="Seed of motion and noise.")
-@click.option("--engine", metavar="inverse|dynid|mujoco", help="Simulation engine [default: inverse].")
+@click.option(
+    "--engine", type=ENGINE, metavar="inverse|dynid|mujoco", help="Simulation engine [default: inverse]."
+)
 @click.option("--duration", type=NUMBER, metavar="S", help="Duration of logs without a file.")
 @click.option("--rate", type=NUMBER, metavar="HZ", help="Sampling rate.")
-@click.option("--truth", metavar="prior|demo|FILE", help="True parameters [default: demo, else prior].")
+@click.option(
+    "--truth",
+    type=Words("prior|demo", files=True),
+    metavar="prior|demo|FILE",
+    help="True parameters [default: demo, else prior].",
+)
 @click.option("--config", type=_FILE, help="Settings of the simulation (dynid.simulation/1).")
 @click.option("--jobs", type=Whole(min=1), default=1, show_default=True, help="Parallel processes.")
 @click.option("--cluster", metavar="ADDRESS", help="Dask scheduler instead, e.g. tcp://host:8786.")

@@ -98,7 +98,7 @@ class SeveralLogs(click.Command):
 
 def shown(path: Path) -> str:
     """A path relative to the current folder if possible."""
-    with contextlib.suppress(ValueError):
+    with contextlib.suppress(ValueError, OSError, RuntimeError):  # elsewhere, or links in a circle
         return printable(str(path.resolve().relative_to(Path.cwd())))
     return printable(str(path))
 

@@ -7,21 +7,34 @@ from typing import Any
 
 import click
 
+from dynid.commands.completion import ENGINE, ROBOT, Words
 from dynid.commands.shared import NUMBER, Whole, refuse_given, shown
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
 
 @click.command(short_help="Simulate a robot and write a log.")
-@click.argument("robot")
-@click.option("--motion", metavar="FILE|random", help="Trajectory or log to follow [default: random].")
+@click.argument("robot", type=ROBOT)
+@click.option(
+    "--motion",
+    type=Words("random", files=True),
+    metavar="FILE|random",
+    help="Trajectory or log to follow [default: random].",
+)
 @click.option("--duration", type=NUMBER, metavar="S", help="Duration of the log.")
 @click.option("--rate", type=NUMBER, metavar="HZ", help="Sampling rate.")
 @click.option("--seed", type=Whole(min=0), help="Seed of motion and noise [default: 0].")
-@click.option("--engine", metavar="inverse|dynid|mujoco", help="Simulation engine [default: inverse].")
+@click.option(
+    "--engine", type=ENGINE, metavar="inverse|dynid|mujoco", help="Simulation engine [default: inverse]."
+)
 @click.option("--feedback", metavar="encoders|truth", help="Controller feedback [default: encoders].")
 @click.option("--payload", "payloads", multiple=True, metavar="NAME", help="Mount a payload.")
-@click.option("--truth", metavar="prior|demo|FILE", help="True parameters [default: demo, else prior].")
+@click.option(
+    "--truth",
+    type=Words("prior|demo", files=True),
+    metavar="prior|demo|FILE",
+    help="True parameters [default: demo, else prior].",
+)
 @click.option("--config", type=_FILE, help="Settings file (dynid.simulation/1); options override it.")
 @click.option("--table", is_flag=True, help="Write a table for model wrench: one row per body and instant.")
 @click.option("--instants", type=Whole(min=1), metavar="N", help="Instants in the table [default: 5].")

@@ -8,13 +8,14 @@ from pathlib import Path
 
 import click
 
+from dynid.commands.completion import ROBOT
 from dynid.commands.shared import Whole
 
 _HIGHEST_PORT = 65535
 
 
 @click.command(short_help="A page on this computer: load, check, identify, compare, export.")
-@click.argument("robot", required=False)
+@click.argument("robot", required=False, type=ROBOT)
 @click.argument("logs", nargs=-1, metavar="LOG...")
 @click.option(
     "--port", type=Whole(min=0, max=_HIGHEST_PORT), default=0, show_default=True, help="0: any that is free."

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from dynid.commands.completion import ROBOT
 from dynid.commands.shared import NUMBER, column_of, column_option, payload_option, shown
 from dynid.common.errors import InputError, NoResultError
 from dynid.report.terminal import printable
@@ -21,7 +22,7 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
     type=click.Path(file_okay=False, path_type=Path),
     help="Folder of validation.json [default: that of RESULT].",
 )
-@click.option("--robot", help="Instead of the robot named in the result.")
+@click.option("--robot", type=ROBOT, help="Instead of the robot named in the result.")
 @payload_option
 @column_option
 @click.option("--drop-bad-rows", is_flag=True, help="Skip rows of text logs with cells that are not numbers.")
@@ -64,7 +65,7 @@ def validate(
 @click.argument("result", type=click.Path(path_type=Path))
 @click.argument("trajectory", type=_FILE)
 @click.option("--out", type=_FILE, help="CSV file to write [default: ./<name of TRAJECTORY>_efforts.csv].")
-@click.option("--robot", help="Instead of the robot named in the result.")
+@click.option("--robot", type=ROBOT, help="Instead of the robot named in the result.")
 @payload_option
 @column_option
 @click.option("--body", metavar="NAME", help="Body whose pose is in TRAJECTORY [default: platform].")

@@ -12,7 +12,6 @@ import logging
 from collections.abc import Callable
 from functools import cache
 from inspect import unwrap
-from multiprocessing import parent_process
 from types import FunctionType
 from typing import Any
 
@@ -37,7 +36,7 @@ from numba.core.untyped_passes import (
     TranslateByteCode,
 )
 
-from dynid.common.compiled_cache import Kernel, Part, cache_of
+from dynid.common.compiled_cache import Kernel, Part, cache_of, log, say_uncached
 
 # Argument types: flat and contiguous arrays of one to three dimensions.
 F1, F2, F3 = float64[::1], float64[:, ::1], float64[:, :, ::1]
@@ -115,7 +114,7 @@ def _cached(function: Kernel, options: dict[str, Any]) -> Kernel:
     except RuntimeError as error:
         if "no locator available" not in str(error):
             raise
-        _say_uncached()  # a read-only install and home: it still runs
+        say_uncached("no folder for it is writable")  # a read-only install and home: it still runs
     return compiled
 
 
@@ -172,23 +171,7 @@ register("numba:compile", _Announcement())  # type: ignore[no-untyped-call]
 @cache
 def _say_compiling() -> None:
     """Shown where the logger `dynid` is shown at level INFO: by commands on a terminal."""
-    _log(logging.INFO, COMPILING)
-
-
-@cache
-def _say_uncached() -> None:
-    """One line on stderr, unless logging is set up otherwise."""
-    _log(
-        logging.WARNING,
-        "dynid: no cache folder for compiled code is writable; each run compiles again (a minute or more)"
-        "; set NUMBA_CACHE_DIR to a writable folder",
-    )
-
-
-def _log(level: int, text: str) -> None:
-    """Through the logger of the package; worker processes stay silent."""
-    if parent_process() is None:
-        logging.getLogger("dynid").log(level, text)
+    log(logging.INFO, COMPILING)
 
 
 _KNOWN: dict[Any, Any] = {}

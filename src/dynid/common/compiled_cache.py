@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import logging
 import os
 import re
 import time
@@ -14,6 +15,7 @@ import zlib
 from collections.abc import Callable
 from functools import cache
 from hashlib import sha256
+from multiprocessing import current_process, parent_process
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -94,9 +96,11 @@ class _KernelCache(FunctionCache):
         return found
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Store what was compiled."""
+        """Store what was compiled; where that fails, this process still has it."""
         try:
             super().save_overload(sig, data)  # type: ignore[no-untyped-call]
+        except OSError as error:
+            say_uncached(f"{self._cache_path}: {error.strerror or error}")
         finally:
             self.release()
 
@@ -149,6 +153,23 @@ class _PartCache(_KernelCache):
             signature=signature,
             objectmode=False,
         )
+
+
+@cache
+def say_uncached(reason: str) -> None:
+    """One line on stderr, unless logging is set up otherwise."""
+    log(
+        logging.WARNING,
+        f"dynid: compiled code cannot be kept ({reason}); each run compiles again (a minute or more)"
+        "; set NUMBA_CACHE_DIR to a writable folder",
+    )
+
+
+def log(level: int, text: str) -> None:
+    """Through the logger of the package; of worker processes only the first one warns."""
+    first = parent_process() is None or (level >= logging.WARNING and current_process().name.endswith("-1"))
+    if first:
+        logging.getLogger("dynid").log(level, text)
 
 
 def cache_of(function: Kernel, is_part: bool) -> Any:

@@ -26,6 +26,7 @@ Result = TypeVar("Result")
 Progress = Callable[[str, float], None]  # called with a text and the fraction done
 
 _AHEAD = 2  # tasks per worker that are handed over
+_SILENCE = 10.0  # seconds without a result after which one looks whether there are workers
 TRIES = 3  # of a task whose process died; the last one alone
 
 
@@ -54,9 +55,9 @@ def completed(
     tries = 1
     while left():
         alone, broken = tries >= TRIES, False
-        with _executor(jobs, cluster) as (pool, count):
+        with _executor(jobs, cluster) as (pool, workers):
             while not broken and (tasks := left()):
-                for task, result in _round(pool, count, work, tasks[:1] if alone else tasks, cluster):
+                for task, result in _round(pool, workers, work, tasks[:1] if alone else tasks, cluster):
                     if isinstance(result, BrokenProcessPool):
                         broken = True
                         if not alone:
@@ -67,11 +68,15 @@ def completed(
 
 
 def _round(
-    pool: Executor, count: int, work: Callable[[Task], Result], tasks: Sequence[Task], cluster: str | None
+    pool: Executor,
+    workers: Callable[[], int],
+    work: Callable[[Task], Result],
+    tasks: Sequence[Task],
+    cluster: str | None,
 ) -> Iterator[tuple[Task, Result | BaseException]]:
     """Each task once, a few at a time; those that a broken pool has not begun are left out."""
     waiting: dict[Future[Any], Task] = {}
-    queue, broken = iter(tasks), False
+    queue, broken, count, silent = iter(tasks), False, workers(), False
     while True:
         while not broken and len(waiting) < _AHEAD * count:
             task = next(queue, None)
@@ -84,7 +89,12 @@ def _round(
                 yield task, lost
         if not waiting:
             return
-        done, _ = wait(waiting, return_when=FIRST_COMPLETED)
+        done, _ = wait(waiting, _SILENCE, FIRST_COMPLETED)
+        if not done and not silent and not workers():
+            silent = True
+            logging.getLogger("dynid").warning(
+                f"dynid: the scheduler at '{cluster}' has no workers left: waiting for new ones"
+            )
         for future in done:
             if future.cancelled():
                 raise InputError(
@@ -99,15 +109,15 @@ def _round(
 
 
 @contextlib.contextmanager
-def _executor(jobs: int | None, cluster: str | None) -> Iterator[tuple[Executor, int]]:
-    """An executor and the number of its workers."""
+def _executor(jobs: int | None, cluster: str | None) -> Iterator[tuple[Executor, Callable[[], int]]]:
+    """An executor and the number of its workers at this moment."""
     if cluster is not None:
         with _dask(cluster) as client:
             yield client
         return
     count = jobs or os.cpu_count() or 1
     with _process_pool(count) as pool:
-        yield pool, count
+        yield pool, lambda: count
 
 
 @contextlib.contextmanager
@@ -145,7 +155,7 @@ def _end_with_parent() -> None:
 
 
 @contextlib.contextmanager
-def _dask(address: str) -> Iterator[tuple[Executor, int]]:
+def _dask(address: str) -> Iterator[tuple[Executor, Callable[[], int]]]:
     try:
         import distributed
     except ImportError:
@@ -164,13 +174,16 @@ def _dask(address: str) -> Iterator[tuple[Executor, int]]:
             remedy="start one with `dask scheduler`, and workers with `dask worker ADDRESS`",
         ) from error
     with client:
-        count = sum(client.nthreads().values())
-        if count == 0:
+
+        def workers() -> int:
+            return sum(client.nthreads().values())
+
+        if workers() == 0:
             raise InputError(
                 f"the scheduler at '{address}' has no workers", remedy="start some: `dask worker ADDRESS`"
             )
         _check_versions(client, address)
-        yield client.get_executor(pure=False, retries=TRIES - 1), count
+        yield client.get_executor(pure=False, retries=TRIES - 1), workers
 
 
 def _check_versions(client: Any, address: str) -> None:

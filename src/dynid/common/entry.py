@@ -189,13 +189,39 @@ class Entry:
         return f"'{text}'" if text else "nothing"
 
 
-def root_entry(root: Entry) -> Entry:
-    """The whole file, which must have named entries."""
+# Files by the word in their schema (`dynid.robot/1`): what they are, keys that only they have, their use.
+_KINDS = {
+    "robot": ("a robot file", ("joints", "source"), "dynid identify --robot {file} --log LOG"),
+    "experiment": ("an experiment file", ("logs",), "dynid identify {file}"),
+    "campaign": ("a campaign file", ("runs",), "dynid campaign {file}"),
+    "simulation": ("a simulation file", ("encoder", "engine"), "dynid simulate ROBOT --config {file}"),
+}
+
+
+def root_entry(root: Entry, kind: str = "") -> Entry:
+    """The whole file, which must have named entries.
+
+    Args:
+        root: Of the file.
+        kind: What is expected, as in its schema: then a file of another kind is refused with its own use.
+    """
     if not root.is_mapping:
+        more = "; a log belongs under `logs:`, or after --log" if kind == "experiment" else ""
         raise root.error(
-            f"expected named entries (name: value), found {root.shown}",
-            "write a mapping; a log belongs under `logs:`, or after --log",
+            f"expected named entries (name: value), found {root.shown}", f"write lines  name: value{more}"
         )
+    if kind:
+        entries = root.mapping()
+        schema = entries["schema"].written if "schema" in entries else ""
+        of_schema = schema.removeprefix("dynid.").partition("/")[0]
+        kinds = [kind, *_KINDS]  # a wrong key beside those of this kind makes no other file of it
+        of_keys = next((name for name in kinds if {*_KINDS[name][1]} & {*entries}), kind)
+        found = of_schema if of_schema in _KINDS else of_keys
+        if found != kind:
+            words, _, use = _KINDS[found]
+            raise InputError(
+                f"this is {words}, not {_KINDS[kind][0]}", file=root.file, remedy=use.format(file=root.file)
+            )
     return root
 
 

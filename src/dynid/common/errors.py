@@ -27,6 +27,12 @@ class DynidError(Exception):
         return for_python(self.message)
 
 
+def command_words(error: BaseException) -> str:
+    """Any error in the words of the command line, with its class if it says nothing."""
+    text = error.message if isinstance(error, DynidError) else str(error)
+    return text or type(error).__name__
+
+
 class InputError(DynidError):
     """Invalid input: nothing is written, and the message says how to correct it.
 

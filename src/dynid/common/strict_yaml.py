@@ -35,14 +35,14 @@ _WORDS: dict[str, Scalar] = {
 }
 
 
-def read_yaml(file: PathLike, *, node_budget: int = NODE_BUDGET, byte_limit: int = BYTE_LIMIT) -> Entry:
+def read_yaml(file: PathLike, *, node_budget: int = NODE_BUDGET) -> Entry:
     """Root of a YAML file, read strictly; every error becomes an `InputError` with its place."""
     path = Path(file)
     try:
         size = path.stat().st_size
-        if limits.exceeded(size, byte_limit):
+        if limits.exceeded(size, BYTE_LIMIT):
             raise InputError(
-                f"the file has {size} bytes, more than the limit of {byte_limit}",
+                f"the file has {size} bytes, more than the limit of {BYTE_LIMIT}",
                 file=path,
                 remedy=f"split the file into smaller files; {limits.REMEDY}",
             )

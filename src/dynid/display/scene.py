@@ -34,7 +34,8 @@ def robot_shapes(mechanism: Mechanism, described_ends: bool = False) -> dict[str
     """
     tree = tree_of(mechanism)
     index = {name: i for i, name in enumerate(tree.body_names)} | {BASE: -1}
-    massless = _massless(mechanism)
+    # Bodies of joints that only carry the length of a cable.
+    massless = {joint.child for joint in mechanism.joints if joint.name in cable_coordinates(mechanism)}
     points: dict[int, list[Any]] = {}
 
     def add(body: str, place: Float[Array, "3"]) -> None:
@@ -91,11 +92,6 @@ def _rods(mechanism: Mechanism, index: dict[str, int], massless: set[str]) -> li
         if joint.kind == JointKind.PRISMATIC and joint.child not in massless
     ]
     return [{"from": index[a], "a": list(p), "to": index[b], "b": list(q)} for a, p, b, q in ends]
-
-
-def _massless(mechanism: Mechanism) -> set[str]:
-    """Bodies of joints that only carry the length of a cable."""
-    return {joint.child for joint in mechanism.joints if joint.name in cable_coordinates(mechanism)}
 
 
 def _links(points: dict[int, list[Any]]) -> list[dict[str, Any]]:

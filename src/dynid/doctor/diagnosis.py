@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from html import escape
 
 from dynid.common.catalogue import Severity, codes_with
 from dynid.common.errors import InputError
@@ -158,6 +159,10 @@ class Diagnosis:
         from dynid.doctor.document import diagnosis_text
 
         return diagnosis_text(self)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the same text, all names escaped."""
+        return f"<pre>{escape(str(self))}</pre>"
 
     @property
     def refused(self) -> bool:

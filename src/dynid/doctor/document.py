@@ -98,7 +98,7 @@ def diagnosis_text(diagnosis: Diagnosis) -> str:
 
     out = io.StringIO()
     print_diagnosis(diagnosis, Console(file=out, width=_WIDTH, no_color=True))
-    return for_python(out.getvalue())
+    return for_python("\n".join(line.rstrip() for line in out.getvalue().splitlines()))
 
 
 def _table(findings: Sequence[Finding]) -> Table:

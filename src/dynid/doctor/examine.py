@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import os
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -109,12 +109,13 @@ def examine(
     findings = [*read.findings, *of_logs]
     if refused is not None:
         findings.append(refusal(refused, names))
-    findings += [finding_of(item, names) for item in check_logs(read.logs, mechanism)]
+    doubts = check_logs(read.logs, mechanism)
+    findings += [finding_of(item, names) for item in doubts]
     if estimate is None:
         findings += [finding_of(item, names) for item in mechanism.notices]
     else:
         # Without motion a fit shows no fault of the input: it explains noise.
-        findings += () if at_rest else _of_fit(estimate, names, read.logs)
+        findings += () if at_rest else _of_fit(estimate, names, read.logs, {item.code for item in doubts})
         findings += _of_excitation(estimate, mechanism, channels, names, read.logs, asked)
     padded = plans or (None,) * len(read.logs)
     return Diagnosis(
@@ -185,12 +186,17 @@ def _of_logs(
         yield from (finding_of(item, names, log.name) for item in (*log.notices, *more))
 
 
-def _of_fit(estimate: Estimate, names: Sequence[str], read: Sequence[Log]) -> Iterator[Finding]:
-    """What a fit of the logs shows of them: delays, gains, zeros, signs, order, contacts, closure."""
+def _of_fit(
+    estimate: Estimate, names: Sequence[str], read: Sequence[Log], known: Collection[str]
+) -> Iterator[Finding]:
+    """What a fit of the logs shows of them: delays, gains, zeros, signs, order, contacts, closure.
+
+    An estimate gathers all notices of one code: those of codes that are `known` are findings already.
+    """
     said = {message.text for log in read for message in log.notices}
     for warning in estimate.warnings:
         bare = {warning.text.removeprefix(f"{log.name}: ") for log in read}
-        if warning.code not in _OF_PARAMETERS and not said & {warning.text, *bare}:
+        if warning.code not in {*_OF_PARAMETERS, *known} and not said & {warning.text, *bare}:
             yield finding_of(warning, names)
     dt = min(log.dt for log in read)
     yield from (finding_of(message, names) for message in _suspected_delay(estimate, dt))

@@ -144,6 +144,9 @@ def solve_weighted(
     condition, condition_scaled = conditions(factor.W)
     dof = max(1, factor.n_rows - len(chi) - spent)
     sigma_rho = residual_norm / float(np.sqrt(dof))
+    if not condition_scaled < _ILL_CONDITIONED:
+        digits = np.log10(condition_scaled)
+        notices = (*notices, notice("ill-conditioned", condition=condition_scaled, digits=digits))
     return Solution(
         names=tuple(parameter.name for parameter in system.parameters),
         chi=chi,
@@ -160,7 +163,7 @@ def solve_weighted(
         normal_residual=_normal_residual(factor, chi),
         iterations=iterations,
         status=status,
-        notices=notices + _conditioning(condition_scaled),
+        notices=notices,
     )
 
 
@@ -223,16 +226,6 @@ def _normal_residual(factor: Factor, chi: Float[Array, "p"]) -> float:
     rho = factor.Y - factor.W @ chi
     size = np.linalg.norm(factor.W, axis=0) * np.linalg.norm(factor.Y)
     return float(np.max(np.abs(factor.W.T @ rho) / np.where(size > 0, size, 1.0), initial=0.0))
-
-
-def _conditioning(condition_scaled: float) -> tuple[Notice, ...]:
-    if condition_scaled < _ILL_CONDITIONED:
-        return ()
-    return (notice("ill-conditioned", condition=condition_scaled, digits=np.log10(condition_scaled)),)
-
-
-def _ols() -> Estimator:
-    return Estimator("ols", "ordinary least squares", unit_weights)
 
 
 def _wls(weights: str = "joint") -> Estimator:
@@ -309,7 +302,7 @@ def _recursive(half_life: float | None = None) -> Estimator:
 MAKERS: Registry[Callable[..., Estimator]] = Registry(
     "dynid.estimators",
     {
-        "ols": _ols,
+        "ols": lambda: Estimator("ols", "ordinary least squares", unit_weights),
         "wls": _wls,
         "consistent": _consistent,
         "robust": _robust,

@@ -110,7 +110,7 @@ class GeneralisedTotal:
             used,
             iteration,
             status,
-            notices + (() if status == CONVERGED else (_unsettled(),)),
+            notices + (() if status == CONVERGED else (notice("weights-not-converged", "gtls"),)),
             fit.chi,
         )
 
@@ -324,7 +324,3 @@ def _excess(
 def _largest(A: Factor, chi: Float[Array, "p"]) -> float:
     """Norm of the measured side; without one, of the largest term of W chi."""
     return float(np.linalg.norm(A.Y) or np.linalg.norm(A.W * chi, axis=0).max(initial=0.0))
-
-
-def _unsettled() -> Notice:
-    return notice("weights-not-converged", "gtls")

@@ -66,17 +66,13 @@ class Program:
         """Add q^T x[columns] to the objective."""
         self._linear.append((columns, q))
 
-    def minimise_squares(self, columns: Int[Array, "k"]) -> None:
-        """Add 1/2 |x[columns]|^2 to the objective."""
-        self._squares += columns.tolist()
-
     def minimise_norm(self, columns: Int[Array, "k"], F: Float[Array, "m k"], g: Float[Array, "m"]) -> None:
         """Add 1/2 |F x[columns] + g|^2, as the square of a norm and never as F^T F."""
         norm = self.variables(1)
         rows = np.zeros((len(g) + 1, len(columns) + 1))
         rows[0, -1], rows[1:, :-1] = 1.0, F
         self.require("norm", np.concatenate([columns, norm]), rows, np.concatenate([[0.0], g]))
-        self.minimise_squares(norm)
+        self._squares += norm.tolist()
 
     def semidefinite(
         self, columns: Int[Array, "k"], F: Float[Array, "k m m"], g: Float[Array, "m m"]
@@ -147,7 +143,7 @@ class Program:
             "zero": clarabel.ZeroConeT,
             "nonnegative": clarabel.NonnegativeConeT,
             "norm": clarabel.SecondOrderConeT,
-            "semidefinite": lambda rows: clarabel.PSDTriangleConeT(_side(rows)),
+            "semidefinite": lambda rows: clarabel.PSDTriangleConeT(int((np.sqrt(8 * rows + 1) - 1) / 2)),
             "exponential": lambda _: clarabel.ExponentialConeT(),
         }
         q = np.zeros(self.n)
@@ -195,7 +191,3 @@ def packed(matrices: Float[Array, "*k m m"]) -> Float[Array, "*k t"]:
     m = matrices.shape[-1]
     j, i = np.tril_indices(m)
     return np.asarray(matrices[..., i, j] * np.where(i == j, 1.0, np.sqrt(2.0)))
-
-
-def _side(rows: int) -> int:
-    return int((np.sqrt(8 * rows + 1) - 1) / 2)

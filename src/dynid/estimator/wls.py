@@ -154,7 +154,8 @@ class Fitted:
 
     def shares(self) -> Float[Array, "g"]:
         """h_g, the number of parameters determined by each group, shape (g,)."""
-        return _paid(self.factors, self.weights, self.root)
+        pairs = zip(self.factors, self.weights, strict=True)
+        return np.array([np.sum((w * (factor.W @ self.root)) ** 2) for factor, w in pairs])
 
 
 def fitted(system: System, weighting: Weighting, solver: Solver) -> Fitted:
@@ -228,11 +229,6 @@ def _sigmas(
     dof = np.bincount(shared, rows - paid)
     pooled = np.sqrt(np.bincount(shared, squares) / np.maximum(dof, 1.0))
     return np.asarray(pooled[shared])
-
-
-def _paid(factors: list[Factor], weights: Float[Array, "g"], root: Float[Array, "p p"]) -> Float[Array, "g"]:
-    parts = [np.sum((w * (factor.W @ root)) ** 2) for factor, w in zip(factors, weights, strict=True)]
-    return np.array(parts)
 
 
 def smallest_part(system: System) -> float:

@@ -25,11 +25,11 @@ from dynid.statistics.estimate import Estimate
 _PASSED = 0.8
 
 
-def existing(robot: str, settings: ExciteSettings) -> list[Estimate]:
+def existing(robot: str | Mechanism, settings: ExciteSettings) -> list[Estimate]:
     """Results of `settings.after`; its logs are identified together.
 
     Args:
-        robot: As given on the command line.
+        robot: As given.
         settings: With ties, and payloads that were mounted while the logs were recorded.
     """
     paths = [Path(source) for source in settings.after]
@@ -41,7 +41,8 @@ def existing(robot: str, settings: ExciteSettings) -> list[Estimate]:
 
         entries = tuple(LogEntry(str(path), settings.payloads) for path in logs)
         applied = tuple(TieChoice(name) for name in settings.ties)
-        asked = Experiment(robot=robot, logs=entries, ties=applied, name=Path(robot).stem)
+        name = robot.name if isinstance(robot, Mechanism) else Path(robot).stem
+        asked = Experiment(robot=robot, logs=entries, ties=applied, name=name)
         estimates.append(run_experiment(asked))
     return estimates
 

@@ -5,12 +5,42 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from dynid.case import case_of
+from dynid.experiment.tasks import ExciteSettings
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log
 from dynid.projection.model import MODELS
+
+
+@runtime_checkable
+class CaseDesign(Protocol):
+    """The motions that the search of a case found; its own class has more."""
+
+    @property
+    def settings(self) -> ExciteSettings:
+        """As requested."""
+
+    @property
+    def criterion(self) -> float:
+        """Of the best start."""
+
+    @property
+    def larger_is_better(self) -> bool:
+        """Whether more of the criterion is better."""
+
+    @property
+    def starts(self) -> tuple[Any, ...]:
+        """All starts."""
+
+    @property
+    def best(self) -> int:
+        """Number of the start that was taken."""
+
+    @property
+    def limits(self) -> tuple[Any, ...]:
+        """Every limit with its margin, a `LimitUse` each."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +62,7 @@ class CaseMotions:
     subject: str
     unused: tuple[str, ...]
     unused_engine: tuple[str, ...]
-    search: Callable[..., Any]
+    search: Callable[..., CaseDesign]
     file_names: tuple[str, ...]
     files: Callable[[Any], dict[str, str]]
     summary: Callable[[Any], str]

@@ -6,6 +6,7 @@ plan_inputs -> make_plan -> run_starts (journal) -> check the limits, predict si
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,7 +16,6 @@ import numpy as np
 
 from dynid.common.arrays import Array, Float
 from dynid.common.batched import single_threaded_blas
-from dynid.common.brief import one_line
 from dynid.common.catalogue import CATALOGUE
 from dynid.common.entry import plain_entry
 from dynid.common.errors import InputError
@@ -30,7 +30,7 @@ from dynid.excitation.after import (
     used_terms,
 )
 from dynid.excitation.careful import limit_notices
-from dynid.excitation.case_motions import case_motions
+from dynid.excitation.case_motions import CaseDesign, case_motions
 from dynid.excitation.closed import ClosedMotion, narrowed_limits
 from dynid.excitation.efforts import effort_range
 from dynid.excitation.optimal.checked import (
@@ -115,24 +115,33 @@ class Excitation:
     run: Run
     notices: tuple[Notice, ...] = ()
 
-    __repr__ = one_line
+    def __repr__(self) -> str:
+        """One line; `print` shows the summary."""
+        found = f"{self.settings.criterion} {self.criterion:.4g}, starts: {len(self.starts)}"
+        return f"Excitation({self.robot!r}: {len(self.moved)} coordinates, {self.t[-1]:g} s, {found})"
+
+    def __str__(self) -> str:
+        """Accuracy, limits and pose of rest, as `dynid excite` prints them."""
+        from dynid.excitation.files import summary
+
+        return summary(self)
 
 
 def excite(
-    robot: str,
+    robot: str | os.PathLike[str] | Mechanism,
     settings: ExciteSettings | Mapping[str, Any] | None = None,
     *,
     journal: Path | None = None,
     jobs: int = 1,
     cluster: str | None = None,
     progress: Progress | None = None,
-) -> Any:
+) -> Excitation | CaseDesign:
     """The best of many optimised motions of a robot within its limits.
 
-    An `Excitation`; a cable robot of model `internal` gets a set of free motions.
+    An `Excitation`; a cable robot of model `internal` gets a set of free motions, another `CaseDesign`.
 
     Args:
-        robot: Built-in name, robot file, URDF or MJCF.
+        robot: Built-in name, file or Mechanism.
         settings: What kind of motion; also as a mapping.
         journal: File of finished starts; an interrupted run continues from there.
         jobs: Number of processes.
@@ -146,13 +155,18 @@ def excite(
     mechanism = load_robot(robot)
     prepare_kernels(mechanism)
     motions = case_motions(mechanism)
-    robot = robot if cluster is None else reference(mechanism)  # workers have folders of their own
+    if not isinstance(robot, Mechanism):
+        # Workers of a cluster have folders of their own.
+        robot = os.fspath(robot) if cluster is None else reference(mechanism)
+    elif jobs > 1 or cluster or journal:
+        text = "several jobs and a journal need a robot given by a file"
+        raise InputError(text, remedy="name the robot's file")
     search = excite_series if motions is None else motions.search
     return search(robot, asked, journal=journal, jobs=jobs, cluster=cluster, progress=progress)
 
 
 def excite_series(
-    robot: str,
+    robot: str | Mechanism,
     settings: ExciteSettings | None = None,
     *,
     journal: Path | None = None,
@@ -183,7 +197,7 @@ def excite_series(
             return _finished(plan, inputs, plan.starter.results(book.done), notices)
 
 
-def plan_inputs(robot: str, settings: ExciteSettings) -> tuple[PlanInputs, tuple[Notice, ...]]:
+def plan_inputs(robot: str | Mechanism, settings: ExciteSettings) -> tuple[PlanInputs, tuple[Notice, ...]]:
     """Inputs of the plan: noise, prior model, and information of existing data."""
     settings = settings.suited()
     before = existing(robot, settings)
@@ -272,7 +286,7 @@ def _asked(inputs: PlanInputs, mechanism: Mechanism) -> dict[str, Any]:
     text = repr((mechanism.file and Path(mechanism.file).read_bytes(), inputs.chi, inputs.known))
     settings = {key: value for key, value in inputs.settings.of_search.items() if key != "starts"}
     return {
-        "robot": inputs.robot,
+        "robot": inputs.robot.name if isinstance(inputs.robot, Mechanism) else inputs.robot,
         "inputs": hashlib.sha256(text.encode()).hexdigest(),
         "noise": list(inputs.noise),
         **settings,

@@ -48,7 +48,7 @@ class PlanInputs:
     """Inputs of the plan: small and serialisable, so that every process builds the same plan.
 
     Attributes:
-        robot: Built-in name or path.
+        robot: Built-in name or path; a Mechanism in this process alone.
         noise: Per actuator; rate: sampling rate, in [Hz]; assumed: both as text.
         terms: Its drive terms, where existing data have others than the description.
         chi: All standard parameters, with which efforts are predicted; None: they are not.
@@ -56,7 +56,7 @@ class PlanInputs:
         known: Information matrix of existing data, row by row; None: none.
     """
 
-    robot: str
+    robot: str | Mechanism
     settings: ExciteSettings
     noise: tuple[float, ...]
     rate: float
@@ -101,9 +101,9 @@ class Plan:
         return states.q[:, :n_q], states.dq[:, :n_v], states.ddq[:, :n_v]
 
 
-def planned_robot(name: str, payloads: tuple[str, ...], terms: Experiment) -> Mechanism:
+def planned_robot(source: str | Mechanism, payloads: tuple[str, ...], terms: Experiment) -> Mechanism:
     """The robot with only the payloads that are mounted, these drive terms, and limits that can be real."""
-    return careful_limits(variant(as_asked(load_robot(name), terms), payloads=payloads))
+    return careful_limits(variant(as_asked(load_robot(source), terms), payloads=payloads))
 
 
 def planned_base(mechanism: Mechanism, settings: ExciteSettings) -> BaseSet:
@@ -249,13 +249,15 @@ def _resting(path: Path, blocks: Blocks, soft: SoftLimits | None, robot: Mechani
     best = int(np.argmin(worst))
     if worst[best] >= 0.0:
         limit = int(np.argmax(excess[:, best]))
+        side = soft.sides[limit]
         raise InputError(
-            f"the limit on {soft.sides[limit].text} cannot be met: even at rest, the best of"
+            f"the limit on {side.text} cannot be met: even at rest, the best of"
             f" {len(poses)} poses exceeds it by {100 * worst[best]:.3g} %"
             f" (including a margin of {100 * soft.spare:.3g} %)",
             file=robot.file,
             place="limits",
-            remedy="widen this limit, or correct the start pose, the prior model or the capsules",
+            remedy="widen this limit, or correct the start pose, the prior model or the capsules"
+            + ("; --clearance or --no-collisions" if side.kind in ("distance", "height") else ""),
         )
     return Blocks(blocks.family, blocks.box, poses[best])
 

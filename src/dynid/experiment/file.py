@@ -17,8 +17,9 @@ from dynid.common.errors import InputError
 from dynid.common.settings import keys_of, read
 from dynid.common.strict_yaml import PathLike, read_yaml
 from dynid.experiment.experiment import TASKS, Experiment
-from dynid.mechanism.load import builtin_robots
+from dynid.mechanism.load import DESCRIPTIONS, builtin_robots
 from dynid.motion.log import Log
+from dynid.motion.logs import READERS, ending
 from dynid.motion.sources import each_log
 
 SCHEMA = "dynid.experiment/1"
@@ -48,13 +49,8 @@ def load_experiment(file: PathLike, *, need_logs: bool = True) -> Experiment:
         file: `dynid.experiment/1`.
         need_logs: Refuse a file without logs, from which nothing can be identified.
     """
-    if not Path(file).exists() and str(file) in builtin_robots():
-        raise InputError(
-            "this is a robot, not an experiment file",
-            file=file,
-            remedy=f"dynid identify --robot {file} --log LOG; --write-experiment FILE writes one",
-        )
-    root = root_entry(read_yaml(file))
+    _refuse_others(Path(file))
+    root = root_entry(read_yaml(file), "experiment")
     given = set(root.mapping())
     of_results = bool(given & set(_OF_RESULTS)) and not given & {"logs", "excite"}
     fields = root.fields(_KEYS, ("robot", "logs") if need_logs else () if of_results else ("robot",))
@@ -75,6 +71,19 @@ def load_experiment(file: PathLike, *, need_logs: bool = True) -> Experiment:
         name=experiment.name if "name" in fields else Path(file).stem,
         file=str(file),
         places=_places(fields),
+    )
+
+
+def _refuse_others(file: Path) -> None:
+    """Refuse robots and logs, by their names, with the options that they belong to."""
+    named = file.suffix.lower() in DESCRIPTIONS or (not file.exists() and str(file) in builtin_robots())
+    if file.suffix.lower() in _SUFFIXES or not (named or ending(file) in READERS):
+        return
+    what, use = ("a robot", f"{file} --log LOG") if named else ("a log", f"ROBOT --log {file}")
+    raise InputError(
+        f"this is {what}, not an experiment file",
+        file=file,
+        remedy=f"dynid identify --robot {use}; --write-experiment FILE writes one",
     )
 
 

@@ -234,6 +234,23 @@ def unloaded_logs(experiment: Experiment) -> set[str | None]:
     return {entry.get("sha256") for entry in inputs if entry.get("use") == IDENTIFIED} - {None}
 
 
+def robot_of_result(options: Mapping[str, Any], result: str | None) -> str:
+    """The robot that the options of a result name; a file that is gone is refused with the way to replace it.
+
+    Args:
+        options: As `provenance.options` of the result has them, with paths from here.
+        result: Its file or folder; None: an estimate in memory.
+    """
+    named = str(options["robot"])
+    if Path(named).suffix and not Path(named).exists():
+        raise InputError(
+            f"the robot file of this result, '{Path(named).name}', is not at its recorded place",
+            file=result,
+            remedy="move it back, or give the file with --robot FILE",
+        )
+    return named
+
+
 def check_robot(recorded: Mapping[str, Any], mechanism: Mechanism) -> None:
     """Refuse a robot file that has changed since a result was made with it."""
     before = {entry.get("sha256") for entry in recorded.get("inputs", ()) if entry.get("use") == ROBOT}

@@ -122,13 +122,8 @@ class Described:
 
 def named_file(folder: Path, mechanism: Mechanism, ending: str) -> Path:
     """NAME with an ending, in a folder; characters that a file name should not have become underscores."""
-    return folder / f"{file_stem(mechanism.name)}{ending}"
-
-
-def file_stem(name: str) -> str:
-    """A name as part of a file name: letters, digits, hyphen, dot and underscore."""
-    stem = re.sub(r"[^A-Za-z0-9._-]+", "_", name).strip("._-")
-    return stem[:80] or "robot"
+    stem = re.sub(r"[^A-Za-z0-9._-]+", "_", mechanism.name).strip("._-")
+    return folder / f"{stem[:80] or 'robot'}{ending}"
 
 
 def header_lines(described: Described) -> list[str]:

@@ -29,9 +29,9 @@ from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.mjcf.file import ORIENTATIONS, entries, sections
 from dynid.mechanism.mjcf.joint import spring_damper
 from dynid.mechanism.mjcf.pose import read_rotation
-from dynid.mechanism.mjcf.tree import MjcfModel, read_mjcf, unique
+from dynid.mechanism.mjcf.tree import MjcfModel, mjcf_model, unique
 from dynid.mechanism.robot_file.scope import Scope
-from dynid.mechanism.xml_elements import Element
+from dynid.mechanism.xml_elements import Element, read_elements
 from dynid.statistics.estimate import Estimate
 
 _FRICTION = (
@@ -57,7 +57,7 @@ def export_mjcf(estimate: Estimate, mechanism: Mechanism, folder: Path) -> Expor
         missing += more
         file.write_text(text, encoding="utf-8")
     else:
-        model = read_mjcf(source, confine_meshes=False)
+        model = mjcf_model(read_elements(source))
         edit = _Edit(described, model, split)
         files += edit.write(file)
         missing += edit.notes

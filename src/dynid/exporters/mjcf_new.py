@@ -111,9 +111,11 @@ class _Writer:
         for link in chain:
             pose = pose @ link.placement
         link = node.link
-        as_free = link.kind is JointKind.FREE and len(chain) == 1 and link.parent == BASE and _is_zero(pose)
+        at_world = np.array_equal(pose.R, np.eye(3)) and not np.any(pose.p)
+        as_free = link.kind is JointKind.FREE and len(chain) == 1 and link.parent == BASE and at_world
         place = f'pos="{numbers(pose.p)}" quat="{numbers(quaternion_of(pose.R))}"'
-        lines = [f'<body name="{attribute(_body_name(link.name))}" {place}>']
+        name = link.name if link.name != "world" else "world_"  # `world` is MuJoCo's own
+        lines = [f'<body name="{attribute(name)}" {place}>']
         moves = any(part.kind is not JointKind.FIXED for part in chain)
         if link.chi is not None or moves:
             lines.append(f"  {inertial_line(self._heavy(link, moves))}")
@@ -306,15 +308,6 @@ def _walk(roots: list[_Node]) -> Iterator[Link]:
     for node in roots:
         yield from (*node.before, node.link)
         yield from _walk(node.children)
-
-
-def _is_zero(frame: Frame) -> bool:
-    return bool(np.array_equal(frame.R, np.eye(3)) and not np.any(frame.p))
-
-
-def _body_name(name: str) -> str:
-    """`world` is MuJoCo's own."""
-    return name if name != "world" else "world_"
 
 
 def inertial_line(chi: Float[Array, "10"]) -> str:

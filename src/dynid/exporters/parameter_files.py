@@ -53,7 +53,10 @@ def export_ur(estimate: Estimate, mechanism: Mechanism, folder: Path) -> Exporte
     for name, payload in zip(names, payloads, strict=True):
         mass, com, inertia = flange_values(payload)
         tensor = inertia[[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]]
-        m, c, J = (", ".join(map(_decimal, values)) for values in ([mass], com, tensor))
+        m, c, J = (
+            ", ".join(np.format_float_positional(float(x), trim="0") for x in values)  # without exponents
+            for values in ([mass], com, tensor)
+        )
         lines += [f"def {name}():", f"  set_target_payload({m}, [{c}], [{J}])", "end"]
     file = named_file(folder, mechanism, ".payload.script")
     file.write_text("\n".join([*lines, ""]), encoding="utf-8")
@@ -108,11 +111,6 @@ def _load_values(text: str) -> list[tuple[float, Float[Array, "3"], Float[Array,
         (load["load_mass"], np.array(load["F_x_Cload"]), np.array(load["load_inertia"]).reshape(3, 3).T)
         for load in json.loads(text)["setLoad"].values()
     ]
-
-
-def _decimal(value: float) -> str:
-    """A number without exponent."""
-    return np.format_float_positional(float(value), trim="0")
 
 
 def _payloads(mechanism: Mechanism) -> list[Payload]:

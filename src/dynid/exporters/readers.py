@@ -272,13 +272,9 @@ def spec_for(file: Path, assets: Path | None) -> Any:
     try:
         spec.compile()
     except ValueError as error:
-        raise _refused(file, error) from error
+        text = f"MuJoCo does not load it: {' '.join(str(error).split())}"
+        raise InputError(text, file=file, remedy="see the message") from error
     return spec
-
-
-def _refused(file: Path, error: Exception) -> InputError:
-    text = f"MuJoCo does not load it: {' '.join(str(error).split())}"
-    return InputError(text, file=file, remedy="see the message")
 
 
 def _mujoco_places(

@@ -228,9 +228,6 @@ def _write(file: Path, document: Any, described: Described) -> None:
     yaml.width = 110
     out = io.StringIO()
     yaml.dump(document, out)
-    header = "".join(f"# {_one_line(line)}\n" for line in header_lines(described))
+    printable = ("".join(c if c.isprintable() else " " for c in line) for line in header_lines(described))
+    header = "".join(f"# {line}\n" for line in printable)
     file.write_text(header + out.getvalue(), encoding="utf-8")
-
-
-def _one_line(text: str) -> str:
-    return "".join(c if c.isprintable() else " " for c in text)

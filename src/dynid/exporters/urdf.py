@@ -31,8 +31,8 @@ from dynid.mechanism.joint import JointKind
 from dynid.mechanism.mechanism import BASE, Mechanism
 from dynid.mechanism.robot_file.scope import Scope
 from dynid.mechanism.urdf_file import urdf_parts
-from dynid.mechanism.urdf_tree import UrdfModel, joint_end, read_urdf
-from dynid.mechanism.xml_elements import Element
+from dynid.mechanism.urdf_tree import UrdfModel, joint_end, urdf_model
+from dynid.mechanism.xml_elements import Element, read_elements
 from dynid.statistics.estimate import Estimate
 
 _ENTRIES = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
@@ -63,7 +63,7 @@ def export_urdf(estimate: Estimate, mechanism: Mechanism, folder: Path) -> Expor
     if source is None:
         file.write_text(_generated(described, links, split), encoding="utf-8")
     else:
-        model = read_urdf(source, confine_meshes=False)
+        model = urdf_model(read_elements(source))
         file.write_bytes(_edited(described, model, split))
         described.difference(source, file)
         missing += described.rounded_angles()
@@ -162,7 +162,10 @@ def _add_payloads(text: XmlText, model: UrdfModel, mechanism: Mechanism) -> None
 
 def _generated(described: Described, links: list[Link], split: DriveSplit) -> str:
     mechanism = described.mechanism
-    _refuse_balls(links)
+    if balls := [link.joint for link in links if link.kind is JointKind.SPHERICAL]:
+        raise InputError(
+            f"URDF has no spherical joint: {', '.join(balls)}", remedy="export to mjcf or sdf instead"
+        )
     lines = ['<?xml version="1.0"?>', comment(header_lines(described))]
     lines += [f'<robot name="{attribute(mechanism.name)}">', f'  <link name="{BASE}"/>']
     for link in links:
@@ -171,14 +174,6 @@ def _generated(described: Described, links: list[Link], split: DriveSplit) -> st
         terms = {} if not link.coordinates else dict(split.joints.get(link.coordinates[0], {}))
         lines += [f"  {line}" for line in _joint(link, link.parent, mechanism, terms)]
     return "\n".join([*lines, "</robot>", ""])
-
-
-def _refuse_balls(links: list[Link]) -> None:
-    balls = [link.joint for link in links if link.kind is JointKind.SPHERICAL]
-    if balls:
-        raise InputError(
-            f"URDF has no spherical joint: {', '.join(balls)}", remedy="export to mjcf or sdf instead"
-        )
 
 
 def _inertial(chi: Float[Array, "10"]) -> list[str]:

@@ -39,6 +39,7 @@ _BESIDE = (0.2, 0.5, 1.0)  # rad or m: distances from a singular start pose at w
 _WALKED = 0.03  # of the start pose's distance to singular poses: minimum along a random walk
 _CLEAR = 1e-4  # of the largest singular value: poses within 1e-4 rad of a singular one count as singular
 LOST = 1e-9  # of |A| |dq|: where the fixed pivots leave a larger residual, QR is used
+_PARTS = 24  # of the way from the start pose to another one
 _TILE = 512  # poses whose Jacobians stay in the cache
 Measured = Sensors | Int[Array, "m"]
 # Robots that differ only in these share an assembly: poses do not depend on them.
@@ -181,7 +182,6 @@ class Assembly:
         self,
         wanted: Float[Array, "n w"],
         measured: Measured,
-        steps: int = 24,
         origin: Float[Array, "q"] | None = None,
     ) -> Float[Array, "n q"]:
         """Poses with given measured coordinates, on the branch of the start pose (or of `origin`).
@@ -192,7 +192,7 @@ class Assembly:
         tracker = self.tracker(sensors)
         begin = self.start if origin is None else origin
         if tracker is None:
-            return self._follow(wanted, sensors, steps, begin)
+            return self._follow(wanted, sensors, begin)
         q, done = tracker.follow(begin, wanted)
         return self._repaired(q, done, wanted, sensors, begin)
 
@@ -242,22 +242,21 @@ class Assembly:
         """Poses at which the compiled steps failed, by the homotopy that factorises at every pose."""
         missed = np.flatnonzero(~done)
         if len(missed):
-            q[missed] = self._follow(wanted[missed], sensors, begin=begin)
+            q[missed] = self._follow(wanted[missed], sensors, begin)
         return q
 
     def _follow(
         self,
         wanted: Float[Array, "n w"],
         sensors: Sensors,
-        steps: int = 24,
         begin: Float[Array, "q"] | None = None,
     ) -> Float[Array, "n q"]:
         begin = self.start if begin is None else begin
         q = np.repeat(begin[None], len(wanted), axis=0)
         origin = sensors.read(begin[None])[0]
-        for k in range(1, steps + 1):
-            part = sensors.between(origin, wanted, k / steps)
-            q = self.close(q, part, sensors, iterations=2 if k < steps else 12)
+        for k in range(1, _PARTS + 1):
+            part = sensors.between(origin, wanted, k / _PARTS)
+            q = self.close(q, part, sensors, iterations=2 if k < _PARTS else 12)
         return sensors.wound(q, origin, wanted)
 
     def gaps(self, q: Float[Array, "n q"]) -> Float[Array, "n"]:

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dynid.common.arrays import Array, Float
-from dynid.common.brief import one_line
 from dynid.common.errors import InputError, nearest
 from dynid.mechanism.drive_terms import DRIVE_SYMBOLS, LOADED
 from dynid.mechanism.frame import Frame, identity_frame
 from dynid.mechanism.inertia import SYMBOLS
+from dynid.mechanism.shown import line_of, text_of
 
 if TYPE_CHECKING:
     from dynid.common.expression import Expression
@@ -190,7 +190,8 @@ class Mechanism:
     force_sensor: ForceSensor | None = None
     mounted_model: str = ""
 
-    __repr__ = one_line
+    __repr__ = line_of
+    __str__ = text_of
 
     def __post_init__(self) -> None:
         check_parts(self)

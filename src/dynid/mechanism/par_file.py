@@ -89,12 +89,12 @@ class ParModel:
         return parse(plain, file=self.file, place=f"line {self.lines.get(key, 0)}, {key}")
 
 
-def read_par(file: PathLike, *, byte_limit: int = BYTE_LIMIT) -> ParModel:
+def read_par(file: PathLike) -> ParModel:
     """Lists of the file as text; unknown and doubled keys are refused."""
     path = Path(file)
     try:
-        if limits.exceeded(path.stat().st_size, byte_limit):
-            raise InputError(f"the file is larger than {byte_limit} bytes", file=path, remedy=limits.REMEDY)
+        if limits.exceeded(path.stat().st_size, BYTE_LIMIT):
+            raise InputError(f"the file is larger than {BYTE_LIMIT} bytes", file=path, remedy=limits.REMEDY)
         text = path.read_text(encoding="utf-8")
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}", file=path, remedy="check the path") from None

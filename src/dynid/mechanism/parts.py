@@ -84,16 +84,6 @@ def coordinate_clash(joints: Iterable[Joint]) -> tuple[str, str, str] | None:
     return None
 
 
-def default_actuators(joints: Iterable[Joint], couplings: Sequence[Coupling]) -> tuple[Actuator, ...]:
-    """One motor on every driven coordinate, under its name."""
-    return tuple(Actuator(name, {name: 1.0}) for name in driven_coordinates(joints, couplings))
-
-
-def default_drive(joints: Iterable[Joint], couplings: Sequence[Coupling]) -> dict[str, tuple[str, ...]]:
-    """Drive terms of a URDF: rotor inertia, friction and offset at every driven coordinate."""
-    return dict.fromkeys(driven_coordinates(joints, couplings), URDF_DRIVE)
-
-
 def source_drive(
     parts: Parts, actuators: Sequence[Actuator], *, from_source: bool = False
 ) -> dict[str, tuple[str, ...]]:
@@ -106,7 +96,7 @@ def source_drive(
             terms, once each, as friction and armature belong to joints there.
     """
     if not from_source and not parts.loops:
-        return default_drive(parts.joints, parts.couplings)
+        return dict.fromkeys(driven_coordinates(parts.joints, parts.couplings), URDF_DRIVE)
     driven = {name for actuator in actuators for name in actuator.on}
     coordinates = [name for joint in parts.joints for name in joint.coordinates]
     own = [name for name in coordinates if name in driven] if from_source else [a.name for a in actuators]
@@ -131,7 +121,7 @@ def source_actuators(parts: Parts, refuse: Callable[[str, str], InputError]) -> 
             "'actuators' is missing: a robot with loops has passive joints, and the file does not name them",
             "list the joints with motors in a robot file, e.g. actuators: [motor1, motor2]",
         )
-    return default_actuators(parts.joints, parts.couplings)
+    return tuple(Actuator(name, {name: 1.0}) for name in driven_coordinates(parts.joints, parts.couplings))
 
 
 def mechanism_of(

@@ -11,7 +11,6 @@ whose radius is half the diagonal of the two others. Meshes are never opened: th
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -19,15 +18,14 @@ import numpy as np
 from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError, nearest
 from dynid.common.notices import Notice, notice
-from dynid.common.strict_yaml import BYTE_LIMIT, PathLike
 from dynid.mechanism.frame import Frame, rpy_matrix, unit_vector
 from dynid.mechanism.inertia import SYMBOLS, in_parent_frame, unpack
 from dynid.mechanism.joint import Joint, JointKind
-from dynid.mechanism.mechanism import Body, Capsule, Coupling, Mechanism
-from dynid.mechanism.parts import Parts, coordinate_clash, mechanism_of, resolve_couplings
+from dynid.mechanism.mechanism import Body, Capsule, Coupling
+from dynid.mechanism.parts import Parts, coordinate_clash, resolve_couplings
 from dynid.mechanism.robot_file.bodies import normalised_notice
 from dynid.mechanism.robot_file.scope import Scope
-from dynid.mechanism.urdf_tree import LINK_LIMIT, UrdfModel, joint_end, read_urdf
+from dynid.mechanism.urdf_tree import UrdfModel, joint_end
 from dynid.mechanism.xml_elements import Element
 
 _KINDS = {
@@ -42,20 +40,6 @@ _ENTRIES = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
 _TRIANGLE_RTOL = 1e-6
 _Priors = tuple[dict[str, dict[str, float] | None], list[Notice]]
 _PRIORS: WeakKeyDictionary[UrdfModel, _Priors] = WeakKeyDictionary()
-
-
-def load_urdf(
-    file: PathLike, *, link_limit: int = LINK_LIMIT, byte_limit: int = BYTE_LIMIT, confine_meshes: bool = True
-) -> Mechanism:
-    """The mechanism of a URDF alone, with rotor inertia, friction and offset at every driven joint."""
-    model = read_urdf(file, link_limit=link_limit, byte_limit=byte_limit, confine_meshes=confine_meshes)
-    return build_urdf(model, {})
-
-
-def build_urdf(model: UrdfModel, values: Mapping[str, float]) -> Mechanism:
-    """The mechanism as a function of what was read and of the values of named dimensions."""
-    scope = Scope(values)
-    return mechanism_of(urdf_parts(model, scope), scope, model.file, partial(build_urdf, model))
 
 
 def urdf_parts(model: UrdfModel, scope: Scope) -> Parts:
@@ -354,7 +338,8 @@ def mjcf_capsule(geom: Element, place: Frame) -> Capsule | None:
         place: Of the geom in its body; for `fromto`, of the frame in which the ends are given.
     """
     kind = geom.attributes.get("type", "sphere")
-    if _visual(geom) or kind not in ("sphere", "capsule", "cylinder", "box", "ellipsoid"):
+    in_no_contact = all(geom.attributes.get(key) == "0" for key in ("contype", "conaffinity"))
+    if in_no_contact or kind not in ("sphere", "capsule", "cylinder", "box", "ellipsoid"):
         return None
     try:
         size = np.array([value for value, _ in geom.numbers("size", _OWNER, range(1, 4)) or []])
@@ -379,11 +364,6 @@ def mjcf_capsule(geom: Element, place: Frame) -> Capsule | None:
     axis = int(np.argmax(size))
     second = float(np.sort(size)[1])
     return along_axis(place, axis, float(size[axis]) - second, second)
-
-
-def _visual(geom: Element) -> bool:
-    """Whether a geom takes no part in contacts."""
-    return all(geom.attributes.get(key) == "0" for key in ("contype", "conaffinity"))
 
 
 def joined(capsules: Iterable[tuple[str, Capsule | None]]) -> dict[str, tuple[Capsule, ...]]:

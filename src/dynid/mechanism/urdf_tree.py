@@ -11,11 +11,9 @@ from urllib.parse import unquote
 
 from dynid.common.errors import InputError, nearest, similar
 from dynid.common.notices import Notice, at_level, notice
-from dynid.common.strict_yaml import BYTE_LIMIT, PathLike
 from dynid.mechanism.mechanism import BASE
-from dynid.mechanism.xml_elements import Element, read_elements
+from dynid.mechanism.xml_elements import Element
 
-LINK_LIMIT = 1000
 Vocabulary = Mapping[str, tuple[str, ...]]
 
 
@@ -39,27 +37,13 @@ class UrdfModel:
     notices: tuple[Notice, ...]
 
 
-def read_urdf(
-    file: PathLike, *, link_limit: int = LINK_LIMIT, byte_limit: int = BYTE_LIMIT, confine_meshes: bool = True
-) -> UrdfModel:
-    """Read and check the tree of a URDF; values of numbers are read by `urdf_parts`.
+def urdf_model(robot: Element) -> UrdfModel:
+    """Check the tree of a URDF, given by its root element; values of numbers are read by `urdf_parts`.
 
-    Args:
-        file: Path of the URDF.
-        link_limit: Links allowed.
-        byte_limit: File size allowed, in [byte].
-        confine_meshes: Refuse mesh paths that leave the model's folder or package; meshes are
-            never opened either way.
+    Mesh paths that leave the model's folder or package are refused; meshes are never opened either way.
     """
-    robot = read_elements(file, byte_limit=byte_limit, count_limit=link_limit)
-    return urdf_model(robot, confine_meshes=confine_meshes)
-
-
-def urdf_model(robot: Element, *, confine_meshes: bool = True) -> UrdfModel:
-    """The same from the root element."""
     _check_root(robot)
-    if confine_meshes:
-        check_meshes(robot)
+    check_meshes(robot)
     links = _by_name([element for element in robot.children if element.tag == "link"])
     joints = _by_name([element for element in robot.children if element.tag == "joint"])
     if not links:
@@ -240,7 +224,11 @@ def unknown_parts(
                 waiting.append(child)
     return tuple(
         at_level(
-            notice("unknown-element", place=f"{places[0].place}{_more(places)}", what=message),
+            notice(
+                "unknown-element",
+                place=places[0].place + (f" and {len(places) - 1} more" if len(places) > 1 else ""),
+                what=message,
+            ),
             "care" if misspelt else "good",
         )
         for (message, misspelt), places in _in_file_order(by_problem)
@@ -259,10 +247,6 @@ def _in_file_order(
         (problem, sorted(places, key=lambda element: element.line)) for problem, places in by_problem.items()
     ]
     return sorted(each, key=lambda item: item[1][0].line)
-
-
-def _more(places: list[Element]) -> str:
-    return f" and {len(places) - 1} more" if len(places) > 1 else ""
 
 
 def check_meshes(robot: Element) -> None:

@@ -134,7 +134,7 @@ def _sub_chain(mechanism: Mechanism, bodies: Sequence[str]) -> Mechanism:
             raise InputError(
                 f"no body '{name}' in robot '{mechanism.name}'" + nearest(name, mechanism.bodies)
             )
-    mechanism = without_poses(mechanism, _measured_alone(mechanism))
+    mechanism = without_poses(mechanism, free_joints(mechanism) if mechanism.poses else mechanism.measured)
     wanted = set(bodies)
     loose = [
         cable.name for cable in mechanism.cables if not {cable.body_from, cable.body_to} <= wanted | {BASE}
@@ -168,11 +168,6 @@ def _sub_chain(mechanism: Mechanism, bodies: Sequence[str]) -> Mechanism:
         terms=tuple(term for term in mechanism.terms if term.joint in coordinates),
         payloads={name: p for name, p in mechanism.payloads.items() if p.body in wanted},
     )
-
-
-def _measured_alone(mechanism: Mechanism) -> tuple[str, ...]:
-    """Measured joints without pose sensors; if a robot has pose sensors, all joints that move."""
-    return free_joints(mechanism) if mechanism.poses else mechanism.measured
 
 
 def _measured_part(mechanism: Mechanism, joints: Collection[str], loops: Sequence[Loop]) -> tuple[str, ...]:

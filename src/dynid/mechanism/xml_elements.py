@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,8 +10,10 @@ from typing import Any
 from dynid.common import limits
 from dynid.common.errors import InputError
 from dynid.common.strict_number import is_number
+from dynid.common.strict_yaml import BYTE_LIMIT, PathLike
 
 DEPTH_LIMIT = 100
+LINK_LIMIT = 1000  # links of a URDF or SDF, bodies of an MJCF
 _CHUNK = 1 << 16
 _LARGEST = 1e15
 _UNBOUNDED = ("lower", "upper", "effort", "velocity")  # 1e16 and similar values mean "no limit" there
@@ -106,13 +107,12 @@ class Element:
         return InputError(text, file=self.file, place=f"line {self.line}", remedy=remedy)
 
 
-def read_elements(file: str | os.PathLike[str], *, byte_limit: int, count_limit: int) -> Element:
+def read_elements(file: PathLike, byte_limit: int = BYTE_LIMIT) -> Element:
     """The root element of an XML file.
 
     Args:
         file: Path of the file.
         byte_limit: Files above this size are not opened, in [byte].
-        count_limit: How many links (URDF) or bodies (MJCF) there may be.
     """
     from xml.parsers.expat import ExpatError
 
@@ -120,7 +120,7 @@ def read_elements(file: str | os.PathLike[str], *, byte_limit: int, count_limit:
     from defusedxml.ElementTree import DefusedXMLParser, ParseError
 
     path = Path(file)
-    target = _Target(str(path), count_limit)
+    target = _Target(str(path))
     parser = DefusedXMLParser(target=target, forbid_dtd=True, forbid_entities=True, forbid_external=True)
     target.expat = parser.parser
     try:
@@ -157,8 +157,8 @@ def read_elements(file: str | os.PathLike[str], *, byte_limit: int, count_limit:
 class _Target:
     """Collects elements with an explicit stack; the parser gives it the line."""
 
-    def __init__(self, file: str, count_limit: int) -> None:
-        self.file, self.count_limit = file, count_limit
+    def __init__(self, file: str) -> None:
+        self.file = file
         self.expat: Any = None
         self.count = 0
         self.root: Element | None = None
@@ -180,9 +180,9 @@ class _Target:
         top = self.open[0].tag
         if (tag == "link" and (len(self.open) == 2 or top == "sdf")) or (tag == "body" and top != "robot"):
             self.count += 1
-            if limits.exceeded(self.count, self.count_limit):
+            if limits.exceeded(self.count, LINK_LIMIT):
                 raise element.error(
-                    f"more than {self.count_limit} <{tag}> elements",
+                    f"more than {LINK_LIMIT} <{tag}> elements",
                     limits.REMEDY,
                 )
 

@@ -257,7 +257,8 @@ def check_velocity(log: Log, smooth: LowPass, derivative: str, edge: int) -> lis
     # A coordinate at rest is not tested: any small number keeps its ratios finite.
     reference = np.maximum(size, 1e-30)
     common = np.mean(derived * measured, axis=0)
-    ratio = _nearest_ratio(common / reference**2, other**2 / np.where(common == 0.0, 1e-60, common))
+    bounds = common / reference**2, other**2 / np.where(common == 0.0, 1e-60, common)
+    ratio = np.clip(1.0, np.minimum(*bounds), np.maximum(*bounds))  # of both, the nearest to 1 between them
     difference = np.sqrt(np.mean((measured - derived) ** 2, axis=0)) / reference
     excited = (size > max(_EXCITED * np.max(size), _STILL)) | (other > max(_EXCITED * np.max(other), _STILL))
     doubtful = np.flatnonzero(excited & ((np.abs(ratio - 1.0) > RATIO_TOLERANCE) | (difference > WARN)))
@@ -268,11 +269,6 @@ def check_velocity(log: Log, smooth: LowPass, derivative: str, edge: int) -> lis
         return [doubt(_refusal(log, int(i), float(ratio[i]), float(difference[i]))) for i in wrong]
     shown = ", ".join(f"{log.position_names[i]} {100 * difference[i]:.0f} %" for i in doubtful)
     return [notice("velocity-differs", log=log.name, shown=shown)]
-
-
-def _nearest_ratio(first: Float[Array, "m"], two: Float[Array, "m"]) -> Float[Array, "m"]:
-    """The value between both bounds that is nearest to 1."""
-    return np.asarray(np.clip(1.0, np.minimum(first, two), np.maximum(first, two)))
 
 
 def _refusal(log: Log, i: int, ratio: float, difference: float) -> InputError:

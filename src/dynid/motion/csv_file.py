@@ -126,7 +126,8 @@ class _Body:
         filled = (line for line in sample[dialect.header_line + 1 :] if line.strip())
         rows = [split(line, dialect.delimiter) for line in islice(filled, SAMPLE_LINES)]
         rows = [row for row in rows if len(row) == len(dialect.names)]
-        self.times = {i for i in dialect.text_columns if rows and is_time_text([row[i] for row in rows])}
+        kinds = {i: {_kind(row[i]) for row in rows} for i in dialect.text_columns}
+        self.times = {i for i, kind in kinds.items() if len(kind) == 1 and kind != {""}}
         self.used = [
             i
             for i, name in enumerate(dialect.names)
@@ -189,7 +190,10 @@ class _Body:
                 file=self.file,
                 remedy="write plain decimal numbers without quotes",
             ) from None
-        return columns, (_dropped(dropped, len(good)),) if dropped else ()
+        if not dropped:
+            return columns, ()
+        first = ", ".join(map(str, dropped[:5])) + (", ..." if len(dropped) > 5 else "")
+        return columns, (notice("bad-rows-dropped", count=len(dropped), kept=len(good), rows=first),)
 
 
 def _is_long(cell: str) -> bool:
@@ -257,11 +261,6 @@ def _fault(cells: list[str], dialect: Dialect, used: list[int]) -> tuple[str, st
     return None
 
 
-def _dropped(numbers: list[int], kept: int) -> Notice:
-    first = ", ".join(map(str, numbers[:5])) + (", ..." if len(numbers) > 5 else "")
-    return notice("bad-rows-dropped", count=len(numbers), kept=kept, rows=first)
-
-
 _UNITS = {
     **dict.fromkeys(("ns",), Fraction(1, 10**9)),
     **dict.fromkeys(("us", "µs", "μs"), Fraction(1, 10**6)),
@@ -281,11 +280,6 @@ _WORDS = {
     "clock": "durations as hours:minutes:seconds",
     "date": "dates of ISO 8601",
 }
-
-
-def is_time_text(cells: Sequence[str]) -> bool:
-    """Whether all cells are times of one kind."""
-    return len({_kind(cell) for cell in cells}) == 1 and _kind(cells[0]) != ""
 
 
 def seconds(cells: Sequence[str]) -> tuple[list[str], str]:

@@ -26,14 +26,6 @@ _FEWER = 5
 EDGE = POINTS // 2  # samples at either end without neighbours on both sides
 
 
-def check_derivative(kind: str) -> None:
-    """Refuse an unknown derivative formula."""
-    if kind not in get_args(Derivative):
-        raise InputError(
-            f"unknown derivative '{kind}'" + nearest(kind, get_args(Derivative)), place="filter.derivative"
-        )
-
-
 def reach(kind: str) -> int:
     """Samples on either side that a second derivative depends on."""
     return _SPLINE_REACH if kind == "spline" else 2 * len(STENCILS[kind])
@@ -47,7 +39,10 @@ def differentiate(
     The first and last samples use an odd continuation of the segment; they belong to the edge
     that is removed.
     """
-    check_derivative(kind)
+    if kind not in get_args(Derivative):
+        raise InputError(
+            f"unknown derivative '{kind}'" + nearest(kind, get_args(Derivative)), place="filter.derivative"
+        )
     if kind == "spline":
         return _spline(x, dt, order)
     width = order * len(STENCILS[kind])

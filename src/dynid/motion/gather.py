@@ -227,7 +227,9 @@ def _positions(
         sensor = mechanism.force_sensor
         inertial = sensor is not None and sensor.imu is not None
         # Columns are matched for all joints or none: those without any column of their name are in the way.
-        nameless = {i for i in missing if not any(names[i] in column for column in table.columns)}
+        taken = {column.name for column in chosen.values()}  # an effort of that name is no position
+        free = [column for column in table.columns if column not in taken]
+        nameless = {i for i in missing if not any(names[i] in column for column in free)}
         missing = nameless or missing
         lost = ", ".join(names[i] if inertial else f"'{names[i]}' (q_{i + 1})" for i in sorted(missing))
         absent = f"the IMU: {lost}" if inertial else f"the position of {lost}"

@@ -8,7 +8,7 @@ commanded one; otherwise the log is refused, with the candidates. Whether number
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -85,9 +85,9 @@ def guess(
         symbol for symbol in _NUMBERED if len(slots[symbol]) == sum(slot.quantity == symbol for slot in known)
     }
     read = [
-        reading
+        reading._replace(column=name)
         for name in names
-        for reading in _of_column(name, table, joints, motors, counted)
+        for reading in readings(table.spoken.get(name, name), joints, motors, counted)
         if reading.quantity in wanted
         and reading.confidence >= _LEAST
         and (reading.number is None or reading.quantity in numbered)
@@ -111,13 +111,6 @@ def guess(
             if reading is not None:
                 guesses.append(Guess(key, reading.column, reading.unit, option.confidence, reading.current))
     return guesses
-
-
-def _of_column(
-    name: str, table: Table, joints: Sequence[Owner], motors: Sequence[Owner], counted: bool
-) -> Iterator[Reading]:
-    for reading in readings(table.spoken.get(name, name), joints, motors, counted):
-        yield reading._replace(column=name)
 
 
 def names_owner(column: str, slot: Slot, known: Sequence[Slot]) -> bool:

@@ -28,6 +28,7 @@ from dynid.motion.column_words import time_unit
 from dynid.motion.columns import Matching, matched
 from dynid.motion.gather import Gathered, check_order, gather
 from dynid.motion.log import Log
+from dynid.motion.reading import check_place
 from dynid.motion.settings import ColumnMap, DriveSettings, LogEntry
 from dynid.motion.slots import quaternion_starts, slots
 from dynid.motion.table import DataFrame, Record, Table, table_from_columns
@@ -100,6 +101,7 @@ def read_log(
     mechanism = load_robot(mechanism)
     path, payloads, mapped = _place(entry)
     check_order(mechanism, angles, path)
+    check_place(path)
     with ThreadPoolExecutor(1) as pool:
         hashed = pool.submit(digest, path)  # while it is read
         table = read_table(path, drop_bad_rows)
@@ -284,10 +286,7 @@ def read_table(path: Path, drop_bad_rows: bool = False) -> Table:
     kind = ending(path)
     if path.is_dir() and kind not in READERS:
         raise InputError("this is a folder, not a file", file=path, remedy="list its log files one by one")
-    if not path.exists():
-        raise InputError(
-            "no such file", file=path, remedy="check the path; in an experiment file it starts at that file"
-        )
+    check_place(path)
     reader = READERS.get(kind)
     if reader is None:
         raise InputError(

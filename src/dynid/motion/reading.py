@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,19 @@ def readable(what: str, file: object) -> Iterator[None]:
     except Exception as error:  # libraries raise errors of any class on damaged files
         said = " ".join(str(error).split())[:200] or type(error).__name__
         raise InputError(f"not a readable {what}: {said}", file=file, remedy=remedy) from error
+
+
+def check_place(path: Path) -> None:
+    """Refuse what is missing, and devices and pipes: reading them may never end."""
+    if not path.exists():
+        refuse_address(path, "copy the log, or use `dynid campaign`, which reads logs from stores")
+        raise InputError(
+            "no such file", file=path, remedy="check the path; in an experiment file it starts at that file"
+        )
+    if not (path.is_file() or path.is_dir()):
+        raise InputError(
+            "this is a device or a pipe, not a file", file=path, remedy="write the log into a file"
+        )
 
 
 def check_size(
@@ -87,3 +101,9 @@ def size_of(path: Path) -> int:
 def is_address(file: str) -> bool:
     """Whether a log is in an object store (`s3://...`)."""
     return "://" in file
+
+
+def refuse_address(path: Path, remedy: str) -> None:
+    """Refuse a path that was an address: `Path("s3://bucket")` is `s3:/bucket`."""
+    if any(re.fullmatch("[a-z][a-z0-9]+:", part) for part in path.parts):
+        raise InputError("this is an address of an object store, not a path", file=path, remedy=remedy)

@@ -85,7 +85,11 @@ def merged(series: Sequence[Series], file: object, time: str = "t", base: Series
     for source in series:
         if source is base:
             continue
-        _refuse_doubles(source, columns, file)
+        double = next((name for name in source.columns if name in columns), None)
+        if double is not None:
+            raise InputError(
+                f"two signals are called '{double}'", file=file, place=source.name, remedy="rename one"
+            )
         times = _floats(source.t, file, source.name)
         if np.array_equal(times, clock, equal_nan=True):
             columns |= source.columns
@@ -113,14 +117,6 @@ def time_base(series: Sequence[Series]) -> Series:
         return positions, 0 if candidate.t is None else len(candidate.t)
 
     return max(series, key=worth)
-
-
-def _refuse_doubles(source: Series, columns: Mapping[str, Any], file: object) -> None:
-    double = next((name for name in source.columns if name in columns), None)
-    if double is not None:
-        raise InputError(
-            f"two signals are called '{double}'", file=file, place=source.name, remedy="rename one"
-        )
 
 
 def _floats(t: Shaped[Array, "n"] | None, file: object, name: str) -> Float[Array, "n"]:
@@ -274,7 +270,8 @@ class _Collected:
     def walk(self, name: str, node: Any, clock: str | None) -> None:
         """Collect what is below `node`."""
         if isinstance(node, Mapping):
-            time_key = _time_key(node)
+            vectors = [key for key, x in node.items() if isinstance(x, np.ndarray) and _is_vector(x)]
+            time_key = time_name(vectors) or None
             if time_key is not None:
                 clock = _joined_name(name, time_key)
                 self.clocks[clock] = np.ravel(node[time_key])
@@ -326,11 +323,6 @@ class _Collected:
         """What was found instead."""
         shown = [f"'{name}' is {words}" for name, words in list(self.skipped.items())[:8]]
         return f" ({'; '.join(shown)})" if shown else ""
-
-
-def _time_key(node: Mapping[str, Any]) -> str | None:
-    vectors = [key for key, value in node.items() if isinstance(value, np.ndarray) and _is_vector(value)]
-    return time_name(vectors) or None
 
 
 def _is_vector(x: Any) -> bool:

@@ -85,7 +85,7 @@ def _dof(space: EffortSpace, weights: Float[Array, "v"]) -> float | None:
     parts = [abs(w) * (p.sigma or 0.0) for w, p in zip(weights.tolist(), fitted, strict=True)]
     largest = max(parts, default=0.0)
     counted = [p.dof for p, part in zip(fitted, parts, strict=True) if part > _SLIGHT * largest]
-    known = None if space.unloaded is None else space.unloaded.dof
+    known = None if space.unloaded is None else space.unloaded.errors.dof
     return min((dof for dof in counted if dof is not None), default=known)
 
 

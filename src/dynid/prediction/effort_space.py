@@ -23,6 +23,7 @@ from dynid.experiment.provenance import recorded_loads
 from dynid.mechanism.inertia import SYMBOLS, is_physical, pseudo_inertia
 from dynid.mechanism.mechanism import Body, Mechanism
 from dynid.mechanism.parameters import Parameter, known_columns, parameter_table, prior_values
+from dynid.prediction.mounted import always_carried
 from dynid.prediction.result_values import StandardValues, standard_root, standard_values
 from dynid.prediction.unloaded import Unloaded, unloaded_model
 from dynid.projection.model import effort_model, model_named
@@ -56,7 +57,9 @@ class EffortSpace:
         )
         given = experiment.unloaded is not None
         self.unloaded: Unloaded | None = unloaded_model(mechanism, experiment) if given else None
-        self.always = set() if given else always_mounted(estimate) & set(mechanism.payloads)
+        self.always = (
+            set() if given else always_carried(recorded_loads(estimate.provenance)) & set(mechanism.payloads)
+        )
         self.loads = _loads(estimate, mechanism, bare=given)
         self.base: BaseSet = all_motions(mechanism, self.parameters, self.loads)
         self.free = self._undetermined()
@@ -135,12 +138,6 @@ def _loads(estimate: Estimate, mechanism: Mechanism, *, bare: bool) -> list[tupl
     shown = [(), *shown] if bare or not shown else shown
     others = [name for name in mechanism.payloads if not any(name in load for load in shown)]
     return list(dict.fromkeys([*shown, (*shown[0], *others)]))
-
-
-def always_mounted(estimate: Estimate) -> set[str]:
-    """Payloads that every log of the fit carried: they cannot be distinguished from their carriers."""
-    loads = recorded_loads(estimate.provenance)
-    return set.intersection(*(set(load) for load in loads)) if loads else set()
 
 
 def all_motions(

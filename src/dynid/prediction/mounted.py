@@ -32,7 +32,7 @@ def mounted(
     if payloads is not None:
         return _named(mechanism, payloads), ()
     known = payloads_of(estimate, mechanism)
-    always = _always(recorded_loads(estimate.provenance))
+    always = always_carried(recorded_loads(estimate.provenance))
     usual = tuple(name for name in known if name in always)
     if usual:
         return usual, (notice("payload-assumed", names=", ".join(usual)),)
@@ -68,8 +68,8 @@ def _knows(estimate: Estimate, name: str, payload: Payload, loads: Sequence[Sequ
     return found or any(name in load for load in loads) or len(payload.known) == len(SYMBOLS)
 
 
-def _always(loads: Sequence[Sequence[str]]) -> set[str]:
-    """Payloads that every log of the fit has carried."""
+def always_carried(loads: Sequence[Sequence[str]]) -> set[str]:
+    """Payloads that every log of the fit has carried: they cannot be distinguished from their carriers."""
     return set.intersection(*(set(load) for load in loads)) if loads else set()
 
 
@@ -86,7 +86,7 @@ def refuse_unloaded(
         mounted: In what is to be predicted.
         place: What that is, for the message.
     """
-    for name in sorted(_always(loads) - set(mounted)):
+    for name in sorted(always_carried(loads) - set(mounted)):
         if name in payloads and len(payloads[name].known) == len(SYMBOLS):
             continue
         raise InputError(

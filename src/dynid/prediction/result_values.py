@@ -21,7 +21,13 @@ from dynid.common.errors import InputError
 from dynid.estimator.estimator import gives_bodies
 from dynid.estimator.settings import GAIN, GainSettings
 from dynid.experiment.experiment import Experiment
-from dynid.experiment.provenance import check_robot, check_unloaded, experiment_of, recorded_loads
+from dynid.experiment.provenance import (
+    check_robot,
+    check_unloaded,
+    experiment_of,
+    recorded_loads,
+    robot_of_result,
+)
 from dynid.mechanism.description import at_values
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Mechanism, Payload
@@ -70,9 +76,11 @@ def saved(
 
     estimate = result if isinstance(result, Estimate) else read_result(os.fspath(result))
     options = {"robot": estimate.robot, **estimate.provenance.get("options", {})}
-    experiment = experiment_of(options, None if isinstance(result, Estimate) else os.fspath(result))
+    file = None if isinstance(result, Estimate) else os.fspath(result)
+    experiment = experiment_of(options, file)
     given = robot or estimate.mechanism
-    mechanism = as_found(as_asked(load_robot(given or experiment.robot), experiment), estimate)
+    described = load_robot(given or robot_of_result(options, file))
+    mechanism = as_found(as_asked(described, experiment), estimate)
     if experiment.unloaded is not None:
         from dynid.prediction.unloaded import unloaded_model
 

@@ -104,7 +104,11 @@ def desired_motion(
         source = _read(source, mechanism, body, angles, columns, recorded)
     if isinstance(source, PoseTrajectory):
         mechanism, source = _of_pose(source, mechanism)
-    _refuse_spoiled(source)
+    for remark in source.notices:  # a controller needs every sample
+        if remark.code in _SPOILED:
+            raise InputError(
+                f"the trajectory has gaps: {remark.text}", file=source.file, remedy="give every sample"
+            )
     log = replace(_with_rates(nearest_turns(mechanism, source)), payloads=tuple(payloads) or source.payloads)
     return mechanism, Motion(log, MotionPlan.as_it_is(log))
 
@@ -211,15 +215,6 @@ def _of_pose(source: PoseTrajectory, mechanism: Mechanism) -> tuple[Mechanism, L
     robot = posed_robot(mechanism, source.body, tuple(values), source.angles)
     q = np.column_stack(list(values.values()))
     return robot, log_from_arrays(robot, source.t, q, None, name=source.name)
-
-
-def _refuse_spoiled(log: Log) -> None:
-    """A controller needs every sample: what a log may lose, a trajectory may not."""
-    for remark in log.notices:
-        if remark.code in _SPOILED:
-            raise InputError(
-                f"the trajectory has gaps: {remark.text}", file=log.file, remedy="give every sample"
-            )
 
 
 def _with_rates(log: Log) -> Log:

@@ -10,9 +10,10 @@ the motion of the loaded log, the payload compensates errors of the robot's valu
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from functools import cached_property
 
 import numpy as np
 
@@ -33,10 +34,11 @@ from dynid.prediction.result_values import (
     with_result_gains,
 )
 from dynid.projection.model import model_for, model_named
-from dynid.projection.projection import System, choose_rows
+from dynid.projection.projection import choose_rows
 from dynid.statistics.assemble import MANY
 from dynid.statistics.effort_prediction import covariance_root
 from dynid.statistics.estimate import Estimate
+from dynid.statistics.known_errors import KnownErrors
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +50,6 @@ class Unloaded:
         described: The same with only those values known that the description of the result takes as exact.
         names: Known parameters.
         M: Ones where they take a value of the result that has a sigma, shape (p, u), dimensionless.
-        dof: Degrees of freedom of their deviations.
         words: Where it comes from.
     """
 
@@ -56,36 +57,21 @@ class Unloaded:
     described: Mechanism
     names: tuple[str, ...]
     M: Float[Array, "p u"]
-    dof: float
     words: str
     estimate: Estimate
     experiment: Experiment
     notices: tuple[Notice, ...] = ()
 
-    @property
-    def root(self) -> Float[Array, "p u"]:
-        """A root of the covariance of the known parameters, SI."""
-        return np.asarray(self.M @ covariance_root(self.estimate.covariance))
+    @cached_property
+    def errors(self) -> KnownErrors:
+        """Errors of the known parameters, from the covariance of the result."""
+        root = np.asarray(self.M @ covariance_root(self.estimate.covariance))
+        dofs = [entry.dof for entry in self.estimate.parameters if entry.dof is not None]
+        return KnownErrors(self.names, root, float(np.median(dofs)) if dofs else MANY)
 
     def logs(self, logs: Sequence[Log]) -> list[Log]:
         """Efforts with the gains of the result, where it has found some."""
         return with_result_gains(logs, self.estimate, self.experiment)
-
-    def known_root(
-        self, system: System, S: Float[Array, "p v"], weights: Float[Array, "g"]
-    ) -> Float[Array, "v r"]:
-        """A root of K C_0 K^T over the parameters seen, K = W_seen^+ W_known on weighted rows.
-
-        Args:
-            system: Over the standard parameters.
-            S: Standard column combination of each parameter seen.
-            weights: Of the groups of rows.
-        """
-        factor = system.factor(weights)
-        place: Mapping[str, int] = {p.name: i for i, p in enumerate(system.parameters)}
-        W_known = factor.W[:, [place[name] for name in self.names]]
-        Q, R = np.linalg.qr(factor.W @ S)
-        return np.asarray(np.linalg.solve(R, Q.T @ (W_known @ self.root)))
 
     def loaded_root(
         self, estimate: Estimate, values: StandardValues, parameters: Sequence[Parameter]
@@ -146,7 +132,6 @@ def unloaded_model(mechanism: Mechanism, experiment: Experiment) -> Unloaded:
     kept = [i for i, parameter in enumerate(parameters) if parameter.name not in free]
     names = tuple(parameters[i].name for i in kept)
     known = dict(zip(names, values.chi[kept].tolist(), strict=True))
-    dofs = [entry.dof for entry in estimate.parameters if entry.dof is not None]
     described = replace(robot, payloads={**robot.payloads, **mechanism.payloads})
     loaded = replace(
         described,
@@ -158,7 +143,6 @@ def unloaded_model(mechanism: Mechanism, experiment: Experiment) -> Unloaded:
         described=described,
         names=names,
         M=values.M[np.ix_(kept, fitted_places(estimate))],
-        dof=float(np.median(dofs)) if dofs else MANY,
         words=f"{len(names)} parameters of the robot from {settings.result}"
         + (f"; identified again: {', '.join(free)}" if free else ""),
         estimate=estimate,

@@ -81,7 +81,8 @@ class EnergyRows(LogRows):
         for at in range(0, stop - start, tile):
             part = slice(at, min(at + tile, stop - start))
             spanned = slice(at, part.stop + rule.before + rule.after)
-            stored = np.concatenate([self._energies(q[spanned], dq[spanned]), rotors[spanned].T])
+            energies = energy_entries(self.mechanism, q[spanned], dq[spanned], self._places)
+            stored = np.concatenate([energies, rotors[spanned].T])
             stored[:, ~usable[spanned]] = 0.0
             computed = np.concatenate([rule.changes(stored.T).T / self.dt, means[part].T])
             yield start + at, computed[order], np.ascontiguousarray(weights[:, part])
@@ -99,10 +100,6 @@ class EnergyRows(LogRows):
         known = windows(usable, len(rule.weights)).all(axis=1)
         return np.asarray(windows(spanned, rule.span + 1).min(axis=1) * known)
 
-    def _energies(self, q: Float[Array, "n q"], dq: Float[Array, "n v"]) -> Float[Array, "i n"]:
-        """Kinetic and potential energy per inertial parameter."""
-        return energy_entries(self.mechanism, q, dq, self._places)
-
     def _rotors(self, dq: Float[Array, "n v"]) -> Float[Array, "n r"]:
         """Kinetic energy per rotor inertia."""
         energies = [0.5 * self._speed(p.owner, dq) ** 2 for _, p in self._others if p.symbol in ROTOR]
@@ -118,15 +115,9 @@ class EnergyRows(LogRows):
         """Power per friction parameter, offset and declared term."""
         for _, parameter in self._others:
             if parameter.kind == "term":
-                yield self._term_power(parameter.name, q, dq, ddq)
+                yield np.asarray(np.sum(dq * term_rows(self.mechanism, parameter.name, (q, dq, ddq)), axis=1))
             elif parameter.symbol not in ROTOR:
                 yield self._drive_power(parameter, dq, loads)
-
-    def _term_power(
-        self, name: str, q: Float[Array, "n q"], dq: Float[Array, "n v"], ddq: Float[Array, "n v"]
-    ) -> Float[Array, "n"]:
-        """Power of a declared term; only a term that names ddq needs accelerations."""
-        return np.asarray(np.sum(dq * term_rows(self.mechanism, name, (q, dq, ddq)), axis=1))
 
     def _drive_power(
         self, parameter: Parameter, dq: Float[Array, "n v"], loads: Float[Array, "n s"] | None

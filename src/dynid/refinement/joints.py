@@ -115,7 +115,7 @@ def judged(
         rms[1],
         accepted,
         _words(rms, len(before), accepted, minimum),
-        () if accepted else (_nothing_gained(rms),),
+        () if accepted else (notice("refinement-adds-nothing", before=rms[0], after=rms[1]),),
     )
 
 
@@ -226,7 +226,3 @@ def _words(rms: list[float], held: int, accepted: bool, minimum: Minimum) -> str
         f"output error over windows: held-out position error {rms[0]:.4g} -> {rms[1]:.4g} standard deviations"
         f" ({held} windows, {steps} steps); {verdict}"
     )
-
-
-def _nothing_gained(rms: list[float]) -> Notice:
-    return notice("refinement-adds-nothing", before=rms[0], after=rms[1])

@@ -6,6 +6,7 @@ import io
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from dynid.common.audience import for_python
 from dynid.report.comparison_page import TITLES, cell, comparison_html, difference_text, shown_columns
 from dynid.report.csv_file import RowWriter, harmless
 from dynid.report.json_file import json_text, plain
@@ -35,6 +36,7 @@ _MOTIONS = (
     " of the measured motion (positions and attitudes each); change: relative to the first line"
 )
 _SPARE = ("bic", "F", "p", "fit_percent", "date", "verdict", "n_parameters")  # first to go where it is narrow
+_WIDTH = 110  # of the text that Python prints
 SCHEMA = "dynid.comparison/1"
 FILES = ("comparison.json", "comparison.csv", "comparison.html")
 _COLUMNS = (
@@ -81,6 +83,15 @@ def print_comparison(comparison: Comparison, *, console: Console | None = None) 
     if comparison.parameters:
         out.print(verbatim(difference_text(comparison), "bold" if comparison.different else ""))
         _print_parameters(out, comparison)
+
+
+def comparison_text(comparison: Comparison) -> str:
+    """The same as text, with arguments of Python instead of options."""
+    from rich.console import Console
+
+    out = io.StringIO()
+    print_comparison(comparison, console=Console(file=out, width=_WIDTH, no_color=True))
+    return for_python("\n".join(line.rstrip() for line in out.getvalue().splitlines()))
 
 
 def _print_parameters(out: Console, comparison: Comparison) -> None:

@@ -66,9 +66,12 @@ def difference_text(comparison: Comparison) -> str:
     if not tested:
         return "No parameter has a sigma in two of the results: differences cannot be judged."
     if not differing:
-        chance = "by chance some differ by 2 or 3 sigma"
+        largest = max(comparison.parameters, key=lambda entry: 0.0 if entry.p is None else entry.z or 0.0)
+        p = min(1.0, tested * (largest.p or 0.0))
         return (
-            f"No significant difference between the results; {tested} parameters were tested, and {chance}."
+            f"No significant difference between the results: {tested} parameters were tested. The largest,"
+            f" {number(largest.z, 2)} sigma of {largest.name}, can be chance (p {probability(p)} after"
+            f" correction for all tests)."
         )
     days = _days([line.date for line in comparison.lines])
     names = ", ".join(_change(entry, days) for entry in differing[:3])

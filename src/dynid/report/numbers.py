@@ -34,7 +34,7 @@ def value_text(value: float, sigma: float | None) -> str:
     decimals = max(0, -last_digit)
     if 1e-3 <= abs(value) < 1e6 or (decimals <= _MOST_DECIMALS and abs(value) < 1e6):
         return f"{value:z.{min(decimals, max(0, _MOST_FIGURES - 1 - size))}f}"
-    return f"{value:.{min(max(0, size - last_digit), _MOST_DIGITS)}e}"
+    return f"{value:.{min(max(0, size - last_digit), _MOST_DIGITS)}e}" if value else "0"
 
 
 def percent(value: float | None) -> str:

@@ -14,6 +14,7 @@ from datetime import datetime
 from pathlib import Path
 
 from dynid.common.errors import DynidError, InputError
+from dynid.motion.reading import refuse_address
 from dynid.report.lock import locked
 from dynid.statistics.estimate import Estimate
 
@@ -133,6 +134,7 @@ def _claimed(directory: str | Path, check: Callable[[Path], None]) -> Iterator[P
 
 def real_path(path: str | Path) -> Path:
     """The target of a path: the target of a link is replaced, the link is kept."""
+    refuse_address(Path(path), "write into a folder, and copy it to the store")
     return Path(os.path.realpath(path))
 
 

@@ -148,26 +148,35 @@ def other_choices(estimate: Estimate) -> dict[str, str]:
 
 def evidence(estimate: Estimate) -> str:
     """What the verdict is based on, in one sentence."""
-    kept = [p for p in estimate.parameters if p.essential]
-    known = sum(quality(p) in (Quality.GOOD, Quality.FAIR) for p in kept)
-    text = f"{known} of {plural(len(kept), 'parameter')} with sigma below {_FAIR_BELOW:.0f} % of their value"
+    parts = [certainty(estimate)]
     if estimate.verdict.judged_on:
-        text += f"; {judged(estimate)}"
-    return text
+        parts += [f"judged on {judged_on(estimate)}", separation(estimate)]
+    return "; ".join(part for part in parts if part)
 
 
-def judged(estimate: Estimate) -> str:
-    """Which data the verdict is from, whether they include a validation log, how exciting the motion was."""
-    text = f"judged on {estimate.verdict.judged_on}" if estimate.verdict.judged_on else "not judged on a log"
-    if not any(prediction.independent for prediction in estimate.validation):
-        text += " (no validation log)"
+def certainty(estimate: Estimate) -> str:
+    """How many parameters are known well."""
+    kept = [p for p in estimate.parameters if p.essential]
+    sure = sum(quality(p) in (Quality.GOOD, Quality.FAIR) for p in kept)
+    return f"{sure} of {plural(len(kept), 'parameter')} with sigma below {_FAIR_BELOW:.0f} % of their value"
+
+
+def judged_on(estimate: Estimate) -> str:
+    """Which data the verdict is from, and whether they include a validation log."""
+    text = estimate.verdict.judged_on
+    unvalidated = not any(prediction.independent for prediction in estimate.validation)
+    return f"{text} (no validation log)" if text and unvalidated else text or "no log"
+
+
+def separation(estimate: Estimate) -> str:
+    """How well the motion separates the parameters; empty if that is not known."""
     condition = estimate.fit.condition_scaled
     if not 1.0 <= condition < math.inf:
-        return text
+        return ""
     words = f"below {_SEPARATE:.0f} is good"
     if condition >= _SEPARATE:
         words = f"above {_SEPARATE:.0f}: the motion separates some parameters poorly"
-    return f"{text}; condition number {number(condition, 2)} ({words})"
+    return f"condition number {number(condition, 2)} ({words})"
 
 
 def error_words(error: LogError) -> str:

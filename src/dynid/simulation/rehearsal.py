@@ -17,6 +17,7 @@ import numpy as np
 from dynid.case import with_defaults
 from dynid.common.batched import single_threaded_blas
 from dynid.common.errors import DynidError, InputError
+from dynid.common.notices import Notice, notice
 from dynid.estimator.settings import GAIN
 from dynid.excitation.case_motions import case_motions
 from dynid.excitation.series import Trajectory
@@ -67,6 +68,7 @@ class Rehearser:
         self.robot = as_asked(robot, plan.experiment)
         self.motions = case_motions(self.true_robot)
         self.words: dict[str, str] = {}
+        self.notices: list[Notice] = []
         entries = plan.experiment.logs or (LogEntry(RANDOM),)
         seeds = np.random.SeedSequence(plan.seed).spawn(len(entries) + 1)
         self._noise = seeds[-1]
@@ -100,6 +102,8 @@ class Rehearser:
             return self.motions.rehearse(self, k, entry, seed)
         _refuse_silence(self.plan.simulation)
         motion, settings, words = self._motion(entry, seed)
+        if self.plan.motion is None and entry.file != RANDOM and not Path(entry.file).exists():
+            self.notices.append(notice("random-instead", file=entry.file, log=f"log {k + 1}"))
         settings = replace(settings, payloads=tuple(entry.payloads) or settings.payloads)
         self.words[f"log {k + 1}"] = words
         return simulate(self.true_robot, settings, motion)
@@ -232,7 +236,8 @@ def _about(plan: RehearsalPlan, rehearser: Rehearser) -> dict[str, Any]:
     else:
         words["effort noise"] = f"{_range(sensing.effort_sigma)} {effort_units(rehearser.robot)}"
         words["encoder steps"] = f"{_range(sensing.resolution)} rad or m"
-    notices = tuple(dict.fromkeys(notice for source in rehearser.simulated for notice in source.notices))
+    simulated = (found for source in rehearser.simulated for found in source.notices)
+    notices = tuple(dict.fromkeys((*rehearser.notices, *simulated)))
     return {
         "robot": rehearser.robot.name,
         "model": experiment.model or rehearser.robot.model,

@@ -190,11 +190,11 @@ def simulate(
         t = _times(settings, chosen)
         if settings.engine == "inverse":
             course = _prescribed(mechanism, settings, values, chosen, t)
-            notices = (*notices, *_unused(settings), *_loose(mechanism, course))
+            notices = (*notices, *_unused(settings), *_beyond(mechanism, course))
             return Simulated(mechanism, settings, course, values, None, notices)
         doubts = believed_values(mechanism, values, settings.beliefs)[1]
         course, run = _course(mechanism, settings, values, chosen, float(t[-1]))
-        notices = (*notices, *doubts, *_loose(mechanism, course))
+        notices = (*notices, *doubts, *_beyond(mechanism, course))
         freedoms, driven = driven_freedoms(mechanism)
         if driven == freedoms:
             needed = _prescribed(mechanism, settings, values, chosen, course.t)
@@ -219,6 +219,21 @@ def _unused(settings: Simulation) -> tuple[Notice, ...]:
     if settings.plant is None or settings.plant.controller == ControllerSettings():
         return ()
     return (notice("no-controller"),)
+
+
+def _beyond(mechanism: Mechanism, course: Course) -> tuple[Notice, ...]:
+    """Warn about efforts that exceed the limits of motors and cables."""
+    cables = {cable.name for cable in mechanism.cables}
+    shown = []
+    for actuator, tau in zip(mechanism.actuators, course.tau.T, strict=True):
+        span = None if actuator.name in cables else effort_range(mechanism, actuator.name)
+        k = int(np.argmax(np.abs(tau)))
+        if span is not None and not span[0] <= tau[k] <= span[1]:
+            unit = effort_unit(mechanism, actuator.name)
+            limit = span[1] if tau[k] > 0.0 else span[0]
+            shown.append(f"'{actuator.name}' {tau[k]:.3g} {unit}, limit {limit:.3g} {unit}")
+    warned = (notice("efforts-beyond-limits", shown="; ".join(shown)),) if shown else ()
+    return (*warned, *_loose(mechanism, course))
 
 
 def _loose(mechanism: Mechanism, course: Course) -> tuple[Notice, ...]:

@@ -48,7 +48,7 @@ _NONE = "none"
 
 def read_simulation(file: PathLike, mechanism: Mechanism) -> Simulation:
     """Settings of a file for this robot; missing ones are those of `default_simulation`."""
-    fields_ = root_entry(read_yaml(file)).fields(_KEYS)
+    fields_ = root_entry(read_yaml(file), "simulation").fields(_KEYS)
     if "schema" in fields_:
         fields_["schema"].choice((SCHEMA,))
     return _Reader(Path(file).resolve().parent, mechanism, default_simulation(mechanism)).read(fields_)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import replace
+from functools import partial
 from multiprocessing import get_context
 
 
@@ -28,11 +29,11 @@ def _identify() -> None:
     _identified("scara")
 
 
-def _trajectory() -> None:
-    """Gradients of a tree, quadratic program."""
+def _trajectory(name: str) -> None:
+    """Gradients of a tree or, by complex steps, of a closed robot; quadratic program."""
     from dynid.excitation.excite import excite
 
-    excite("scara", {"starts": 1, "hops": 0, "period": 2.0})
+    excite(name, {"starts": 1, "hops": 0, "period": 2.0})
 
 
 def _plant() -> None:
@@ -42,13 +43,6 @@ def _plant() -> None:
 
     for robot in ("scara", "fivebar"):
         simulate(load_robot(robot), Simulation(engine="dynid", duration=0.05))
-
-
-def _closed_trajectory() -> None:
-    """Derivatives of closed robots, by complex steps."""
-    from dynid.excitation.excite import excite
-
-    excite("fivebar", {"starts": 1, "hops": 0, "period": 2.0})
 
 
 def _free_motion() -> None:
@@ -61,11 +55,6 @@ def _free_motion() -> None:
     demo, motions = read_free_demo(demo_file("cable4"), robot), case_motions(robot)
     if demo is not None and motions is not None:
         motions.demo(robot, replace(demo, motions=2, validation=1, duration=1.0), demo.seed)
-
-
-def _identify_closed() -> None:
-    """What is left of an identification of a closed robot."""
-    _identified("fivebar")
 
 
 def _identified(name: str) -> None:
@@ -81,10 +70,10 @@ TASKS: dict[str, Callable[[], None]] = {
     "simulation": _plant,
     "closed loops": _closed,
     "identification": _identify,
-    "trajectories": _trajectory,
-    "trajectories of closed robots": _closed_trajectory,
+    "trajectories": partial(_trajectory, "scara"),
+    "trajectories of closed robots": partial(_trajectory, "fivebar"),
     "free motion on cables": _free_motion,
-    "identification of closed robots": _identify_closed,
+    "identification of closed robots": partial(_identified, "fivebar"),
 }
 
 

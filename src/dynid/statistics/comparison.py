@@ -19,11 +19,12 @@ from dynid.common.arrays import Array, Float, Int
 from dynid.common.brief import one_line
 from dynid.common.distributions import f_tail, student_quantile
 from dynid.common.notices import Notice
+from dynid.statistics.estimate_parts import level_of
 
 # Of the held-out error: a simpler model that is no worse than this is preferred. Other parts of the
 # same logs change the error by more.
 WORTH = 0.05
-_POOR = 20.0  # percent of the measured rms: the best of poor predictions is not recommended
+_POOR = 20.0  # percent of the measured rms, without a model error: the best of poor fits is not recommended
 SIGNIFICANT = 0.01
 
 
@@ -134,6 +135,12 @@ class Comparison:
         differing = [entry for entry in tested if (entry.p or 0.0) * len(tested) < SIGNIFICANT]
         return tuple(sorted(differing, key=lambda entry: -(entry.z or 0.0)))
 
+    def __str__(self) -> str:
+        """What `dynid compare` prints, with arguments of Python instead of options."""
+        from dynid.report.comparison import comparison_text
+
+        return comparison_text(self)
+
     def summary(self) -> None:
         """Print the table, warnings first."""
         from dynid.report.comparison import print_comparison
@@ -206,7 +213,7 @@ def recommend(lines: Sequence[Line], usual: str = "") -> tuple[str, str]:
     least = min(line.n_parameters or 0 for line in good)
     chosen = _of_equals([line for line in good if (line.n_parameters or 0) == least], usual)
     first = known[0]
-    poor = (chosen.error or 0.0) > _POOR
+    poor = all(_poor(line) for line in known)
     trusted = chosen.verdict in ("", "good") and not poor
     what = "error as logged, with noise," if chosen.held_out_percent is None else "held-out error"
     text = f"{'use' if trusted else 'best is'} {chosen.label}: {what} {chosen.error:.3g} %"
@@ -239,6 +246,13 @@ def recommend(lines: Sequence[Line], usual: str = "") -> tuple[str, str]:
     elif not trusted:
         text += f". Its verdict is '{chosen.verdict}': read its report first"
     return chosen.label, text
+
+
+def _poor(line: Line) -> bool:
+    """Whether a line does not predict; an error as logged is mostly noise where the model error is small."""
+    if line.model_percent is not None:
+        return level_of(line.model_percent, "") == "bad"
+    return (line.error or 0.0) > _POOR
 
 
 def _of_equals(lines: Sequence[Line], usual: str) -> Line:

@@ -259,7 +259,8 @@ def _described(
 ) -> Spread:
     """The covariance with how it was found, and which parameters one cluster alone determines."""
     words += f"; Student's t with {spread.dof.min():.3g} to {spread.dof.max():.3g} degrees of freedom"
-    notices = from_one_block(solution.names, spread.alone, part)
+    names = _named(solution.names, spread.alone)
+    notices = (notice("from-one-block", part=part, names=names),) if np.any(spread.alone) else ()
     return replace(spread, methods=tuple(methods), words=words, facts=facts, notices=notices)
 
 
@@ -338,13 +339,6 @@ def _overstated_words(overstated: Float[Array, "p"]) -> str:
 def _named(names: Sequence[str], chosen: Bool[Array, "p"]) -> str:
     listed = [name for name, flag in zip(names, chosen, strict=True) if flag]
     return ", ".join(listed[:6]) + (f" and {len(listed) - 6} more" if len(listed) > 6 else "")
-
-
-def from_one_block(names: Sequence[str], alone: Bool[Array, "p"], part: str) -> tuple[Notice, ...]:
-    """Parameters that one block or run alone determines."""
-    if not np.any(alone):
-        return ()
-    return (notice("from-one-block", part=part, names=_named(names, alone)),)
 
 
 def few_blocks(

@@ -221,16 +221,12 @@ def reachable_states(mechanism: Mechanism, motion: Motion) -> Iterator[tuple[int
             if isinstance(kinematics, ClosedKinematics):
                 _refuse_unreachable(kinematics, motion, start, states)
             _refuse_singular(mechanism, motion, start, states, last)
-            last = _final(states)
+            last = States(*(x[-1:] for x in (states.q, states.dq, states.ddq, states.N, states.fine)))
             yield start, states
     for notice in kinematics.notices:
         if notice.code in ("loop-misfit", "singular-start"):
             continue
         raise InputError(notice.text, file=motion.log.file, remedy=notice.remedy)
-
-
-def _final(states: States) -> States:
-    return States(states.q[-1:], states.dq[-1:], states.ddq[-1:], states.N[-1:], states.fine[-1:])
 
 
 def _refuse_unreachable(kinematics: ClosedKinematics, motion: Motion, start: int, states: States) -> None:

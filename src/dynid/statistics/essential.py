@@ -160,8 +160,10 @@ def _reduced(
         notices=on_weights,
     )
     growth = 100.0 * (solution.residual_norm / max(_floor(full), np.finfo(float).tiny) - 1.0)
-    notice = _bias_notice([system.parameters[i].name for i in removed], growth)
-    return Reduced(tuple(kept), tuple(removed), solution, stopped, growth, (notice,))
+    names = [system.parameters[i].name for i in removed]
+    shown = ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
+    bias = notice("essential-bias", names=shown, growth=growth)
+    return Reduced(tuple(kept), tuple(removed), solution, stopped, growth, (bias,))
 
 
 def restrict(system: System, kept: Sequence[int]) -> System:
@@ -174,8 +176,3 @@ def restrict(system: System, kept: Sequence[int]) -> System:
         blocks = tuple(_select(block, places) for block in group.blocks)
         groups.append(replace(group, columns=columns, blocks=blocks))
     return System(tuple(system.parameters[i] for i in kept), tuple(groups))
-
-
-def _bias_notice(names: Sequence[str], growth: float) -> Notice:
-    shown = ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
-    return notice("essential-bias", names=shown, growth=growth)

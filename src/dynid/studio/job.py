@@ -7,9 +7,12 @@ import json
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from dynid.common.errors import command_words
 
 _PATIENCE = 5.0  # s between the request to stop and the end by force
 _LAST = 2000  # characters of an unexpected failure that are shown
@@ -36,10 +39,11 @@ class Job:
             folder: Working directory.
             finish: Called with what the task returned, before the job counts as ended.
         """
-        self.task, self.stage, self.share = task, "start", 0.0
+        self.task, self.stage, self.share = task, "starting", 0.0
         self.done: dict[str, Any] | None = None
         self.error, self.cancelled = "", False
         self._finish, self._experiment = finish, experiment
+        self._started = time.monotonic()
         self._process = subprocess.Popen(
             [sys.executable, "-m", "dynid.studio.work"],
             stdin=subprocess.PIPE,
@@ -82,6 +86,7 @@ class Job:
             "running": self.running,
             "stage": self.stage,
             "share": self.share,
+            "seconds": round(time.monotonic() - self._started),
             "error": self.error,
         }
 
@@ -118,7 +123,7 @@ class Job:
                 self._finish(said["done"])
                 self.done = said["done"]
             except Exception as error:  # of this thread: only the page can show it
-                self.error = str(error)
+                self.error = command_words(error)
         elif "error" in said:
             self.error = str(said["error"])
         else:

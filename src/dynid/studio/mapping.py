@@ -106,6 +106,14 @@ def unit_in_name(mechanism: Mechanism, key: str, column: str) -> str | None:
     return canonical_unit(name.bracket or "") or time_unit(column)[1]
 
 
+def plain_number(name: str, value: Any) -> float:
+    """What a person typed as a scale, an offset or a delay."""
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} '{value}' is not a number", remedy="write a number such as 0.5") from None
+
+
 def remapped(
     mechanism: Mechanism, columns: Columns, experiment: Experiment, key: str, column: ColumnMap | None
 ) -> Experiment:

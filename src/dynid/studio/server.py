@@ -8,23 +8,30 @@ report that was received from others cannot use the studio.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import secrets
 import socketserver
+import sys
+import threading
 from collections.abc import Callable
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from dynid.common.errors import DynidError, InputError
+from dynid.common.errors import DynidError, InputError, command_words
 from dynid.report.page import scripted_page
 from dynid.studio.session import Session
 
 HOST = "127.0.0.1"
 _MOST = 1 << 20  # bytes of a request
+_CONNECTIONS = 100  # at a time; a browser opens six
 _HTML = "text/html; charset=utf-8"
-_SANDBOX = "sandbox allow-scripts allow-downloads allow-modals; connect-src 'none'; form-action 'none'"
+_SANDBOX = (  # also of a report that names no policy of its own
+    "sandbox allow-scripts allow-downloads allow-modals; default-src 'none'; form-action 'none';"
+    " base-uri 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
+)
 _HEADERS = {
     "Cache-Control": "no-store",
     "Referrer-Policy": "no-referrer",
@@ -47,6 +54,7 @@ class Studio(ThreadingHTTPServer):
 
     def __init__(self, session: Session, port: int = 0) -> None:
         self.session = session
+        self._free = threading.BoundedSemaphore(_CONNECTIONS)
         self.token, self.reading = secrets.token_urlsafe(32), secrets.token_urlsafe(32)
         try:
             super().__init__((HOST, port), _Handler)
@@ -59,6 +67,25 @@ class Studio(ThreadingHTTPServer):
         """Bind without asking a name server for our own name."""
         socketserver.TCPServer.server_bind(self)
         self.server_name, self.server_port = HOST, int(self.server_address[1])
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Serve it in a thread; close it beyond the limit: idle ones do not use up all files."""
+        if self._free.acquire(blocking=False):
+            super().process_request(request, client_address)
+        else:
+            self.shutdown_request(request)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        """Serve it, and make room for the next."""
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._free.release()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A page that left before its answer is no error."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
 
     @property
     def address(self) -> str:
@@ -84,7 +111,7 @@ class _Refused(Exception):
 class _Handler(BaseHTTPRequestHandler):
     server: Studio
     server_version, sys_version = "dynid", ""
-    timeout = 60
+    timeout = 20  # s of silence: a page on this computer sends at once
 
     def do_GET(self) -> None:
         self._answer(self._get)
@@ -98,12 +125,12 @@ class _Handler(BaseHTTPRequestHandler):
     def _answer(self, work: Callable[[list[str]], None]) -> None:
         try:
             work(self._allowed())
-        except ConnectionError:  # the page left before its answer: it has no reader
-            self.close_connection = True
+        except ConnectionError:  # an answer has no reader; see handle_error
+            raise
         except _Refused as refused:
             self._send(refused.status, f"{refused}\n".encode(), "text/plain; charset=utf-8")
         except (DynidError, OSError, MemoryError) as error:
-            self._json({"error": str(error) or type(error).__name__}, HTTPStatus.BAD_REQUEST)
+            self._json({"error": command_words(error)}, HTTPStatus.BAD_REQUEST)
         except (TypeError, ValueError, KeyError) as error:
             self._json({"error": f"this cannot be done: {error}"}, HTTPStatus.BAD_REQUEST)
         except Exception as error:  # a bug: the page says so, and the studio goes on
@@ -115,8 +142,7 @@ class _Handler(BaseHTTPRequestHandler):
         hosts = {f"{name}:{self.server.server_port}" for name in (HOST, "localhost")}
         if self.headers.get_all("Host", []) not in [[place] for place in hosts]:
             raise _Refused(HTTPStatus.FORBIDDEN, "forbidden: this host")
-        origin = self.headers.get("Origin")
-        if origin is not None and origin not in {f"http://{place}" for place in hosts}:
+        if not {f"http://{place}" for place in hosts}.issuperset(self.headers.get_all("Origin", [])):
             raise _Refused(HTTPStatus.FORBIDDEN, "forbidden: this origin")
         first, *parts = self.path.partition("?")[0].removeprefix("/").split("/")
         given = first.encode()
@@ -160,7 +186,8 @@ class _Handler(BaseHTTPRequestHandler):
         if len(parts) != 2 or parts[0] != "studio" or parts[1] not in actions:
             raise _Refused(HTTPStatus.NOT_FOUND, "not found")
         asked = self._body()
-        with session.requests:  # of all tabs, one after the other
+        # Of all tabs, one after the other; a task is cancelled also while a request is at work.
+        with contextlib.nullcontext() if parts[1] == "cancel" else session.requests:
             session.expect(asked.pop("revision", None))
             actions[parts[1]](**asked)
         self._json(session.state())
@@ -175,7 +202,10 @@ class _Handler(BaseHTTPRequestHandler):
         if len(length) > len(str(_MOST)) or int(length) > _MOST:
             self.close_connection = True
             raise _Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "too large")
-        asked = json.loads(self.rfile.read(int(length)) or b"{}")
+        try:
+            asked = json.loads(self.rfile.read(int(length)) or b"{}")
+        except RecursionError:
+            raise _Refused(HTTPStatus.BAD_REQUEST, "too deep") from None
         if not isinstance(asked, dict):
             raise _Refused(HTTPStatus.BAD_REQUEST, "send a JSON object")
         json.dumps(asked, allow_nan=False)  # refuses numbers that are not finite

@@ -6,7 +6,6 @@ experiment file, NAME.yaml, and the worker reads this file: `dynid TASK NAME.yam
 
 from __future__ import annotations
 
-import glob
 import shlex
 import tempfile
 import threading
@@ -24,14 +23,21 @@ from dynid.experiment.tasks import CompareSettings, ExciteSettings, ExportSettin
 from dynid.mechanism.load import builtin_robots, load_robot
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log
-from dynid.motion.logs import READERS, ending
 from dynid.motion.settings import ColumnMap
 from dynid.motion.sources import each_log
 from dynid.motion.units import FACTORS
 from dynid.problem import as_asked
 from dynid.projection.model import model_names
+from dynid.studio.folder import offered, shown, typed_log, typed_path
 from dynid.studio.job import Job
-from dynid.studio.mapping import Columns, column_rows, columns_of, remapped, unit_in_name
+from dynid.studio.mapping import (
+    Columns,
+    column_rows,
+    columns_of,
+    plain_number,
+    remapped,
+    unit_in_name,
+)
 from dynid.studio.results import Results, free_name, numbered, plain_name, result_place
 
 _OPTIONS = ("model", "estimator", "auto", "hold_out", "purpose")
@@ -40,12 +46,13 @@ _DESIGN = (*_BOXES, "controllers", "controller_rate")
 
 
 class Session:
-    """One page. Its methods may be called from several threads.
+    """One page. Requests that change it come one after the other; it is read, and a task ends, at any time.
 
     Attributes:
         folder: In which experiment files and results are written; typed paths are relative to it.
         results: Of this session, and those that were opened.
         job: The last task.
+        requests: Held by the request that is changing it.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -62,7 +69,7 @@ class Session:
         self._check: dict[str, Any] | None = None
         self._exported: dict[str, Any] | None = None
         self._commands: list[str] = []
-        self._revision = self._opened = 0
+        self._revision = self._read = self._opened = 0
         self._scratch = tempfile.TemporaryDirectory(prefix="dynid-studio-", ignore_cleanup_errors=True)
 
     def expect(self, revision: int | None) -> None:
@@ -76,53 +83,60 @@ class Session:
 
     def load(self, robot: str, logs: Sequence[str] = (), validate: Sequence[str] = ()) -> None:
         """Take a robot and logs, by built-in name and path; or an experiment file instead of the robot."""
-        place = self._place(robot)
-        opened = not logs and is_experiment(place)
+        place = typed_path(self.folder, robot)
+        opened = is_experiment(place)
         if opened:
+            if (logs or validate) and [list(logs), list(validate)] != self._given_logs():
+                raise InputError(
+                    "an experiment file names its own logs",
+                    file=robot,
+                    remedy="remove the other logs, or give the description of the robot",
+                )
             asked = self.results.opened(load_experiment(place, need_logs=False))
         else:
             asked = Experiment(
                 robot=str(place) if place.is_file() else robot,
-                logs=tuple(LogEntry(str(self._log(entry))) for entry in logs),
-                validate=tuple(LogEntry(str(self._log(entry))) for entry in validate),
+                logs=tuple(LogEntry(str(typed_log(self.folder, entry))) for entry in logs),
+                validate=tuple(LogEntry(str(typed_log(self.folder, entry))) for entry in validate),
                 name=Path(robot).stem,
             )
         mechanism = as_asked(load_robot(asked.robot), asked) if asked.robot else None
-        with self._lock:
-            self._take(asked, mechanism)
-            self._opened += opened
+        self._take(asked, mechanism, opened=opened)
 
     def map(
         self,
         key: str,
         column: str,
         unit: str | None = None,
-        scale: float = 1.0,
-        offset: float = 0.0,
-        delay: float = 0.0,
+        scale: float | str = 1.0,
+        offset: float | str = 0.0,
+        delay: float | str = 0.0,
     ) -> None:
         """Read a signal from another column; an empty column leaves the choice to dynid.
 
         An empty unit is SI; None: the one in the name of the column, else SI.
         """
-        with self._lock:
-            asked, mechanism = self._loaded()
-            numbers = float(scale), float(offset), float(delay)
-            unit = unit_in_name(mechanism, key, column) if unit is None else unit
-            chosen = ColumnMap(column, unit or None, *numbers) if column else None
-            self._take(remapped(mechanism, self._columns, asked, key, chosen), mechanism)
+        asked, mechanism = self._loaded()
+        numbers = [plain_number(*one) for one in (("scale", scale), ("offset", offset), ("delay", delay))]
+        unit = unit_in_name(mechanism, key, column) if unit is None else unit
+        chosen = ColumnMap(column, unit or None, *numbers) if column else None
+        self._take(remapped(mechanism, self._columns, asked, key, chosen), mechanism)
 
     def settings(self, **options: Any) -> None:
         """Change `model`, `estimator`, `auto`, `hold_out` or `purpose`; None is the default."""
         _refuse_unknown(options, _OPTIONS)
+        asked, _ = self._loaded()
+        usual = Experiment(robot=asked.robot)
+        changes = {key: getattr(usual, key) if value is None else value for key, value in options.items()}
+        if changes.get("estimator", asked.estimator) != asked.estimator:
+            changes["estimator_options"] = {}
+        changed = asked.changed(**changes)
+        if changed.model != asked.model:  # only the model matters to what is read
+            self._take(changed, as_asked(load_robot(asked.robot), changed))
+            return
         with self._lock:
-            asked, _ = self._loaded()
-            usual = Experiment(robot=asked.robot)
-            changes = {key: getattr(usual, key) if value is None else value for key, value in options.items()}
-            if changes.get("estimator", asked.estimator) != asked.estimator:
-                changes["estimator_options"] = {}
-            asked = asked.changed(**changes)
-            self._take(asked, as_asked(load_robot(asked.robot), asked))
+            self._experiment, self._check = changed, None
+            self._revision += 1
 
     def check(self) -> None:
         """Start the log doctor."""
@@ -165,7 +179,7 @@ class Session:
             if options.get("search") is not None:
                 changes["search"] = before.search.changed(count=options["search"])
             if "after" in changes:
-                changes["after"] = [str(self._place(path)) for path in changes["after"]]
+                changes["after"] = [str(typed_path(self.folder, path)) for path in changes["after"]]
             settings = before.changed(**changes)
             written = settings.changed(out=result_place(self.folder, plain_name(name)))
             self._run("excite", name, Experiment(robot=asked.robot, excite=written))
@@ -178,7 +192,7 @@ class Session:
 
     def open_result(self, path: str) -> None:
         """Add an earlier result, a folder or its result.json."""
-        self.results.add(self._place(path))
+        self.results.add(typed_path(self.folder, path))
 
     def compare(self, a: int, b: int) -> None:
         """Compare two results of the list."""
@@ -223,6 +237,7 @@ class Session:
             known = {
                 "folder": str(self.folder),
                 "robots": list(builtin_robots()),
+                "offered": offered(self.folder),
                 "models": list(model_names()),
                 "estimators": list(MAKERS),
                 "formats": list(EXPORTERS),
@@ -234,6 +249,7 @@ class Session:
                 "results": self.results.state(),
                 "commands": list(self._commands),
                 "revision": self._revision,
+                "read": self._read,  # the revision that read the robot and logs: settings do not move them
                 "opened": self._opened,
                 "asked": dict.fromkeys(TASKS),
                 "loaded": None,
@@ -243,6 +259,7 @@ class Session:
                 known["asked"] = {key: one and one.tree() for key, one in sections.items()}
             if asked is None or mechanism is None:
                 return known
+            given, validate = self._given_logs()
             loaded = {
                 "robot": self._robot(asked),
                 "swings": case_motions(mechanism) is not None,
@@ -251,8 +268,8 @@ class Session:
                 "motion": free_name(self.folder, numbered(asked.name, "-motion")),
                 "bodies": len(mechanism.bodies),
                 "joints": [joint.name for joint in mechanism.joints],
-                "given": [self._shown(Path(entry.file)) for entry in asked.logs],
-                "validate": [self._shown(Path(entry.file)) for entry in asked.validate],
+                "given": given,
+                "validate": validate,
                 "logs": [_summary(log) for log in self._logs],
                 "refusal": self._refusal,
                 "columns": {
@@ -268,23 +285,27 @@ class Session:
         self.cancel()
         self._scratch.cleanup()
 
-    def _take(self, asked: Experiment, mechanism: Mechanism | None) -> None:
-        """Use this experiment; logs that are refused keep their place, with the reason.
+    def _take(self, asked: Experiment, mechanism: Mechanism | None, *, opened: bool = False) -> None:
+        """Read the logs, then use this experiment; logs that are refused keep their place, with the reason.
 
         A file that only compares or exports results has no robot.
         """
         from dynid.pipeline import read_logs
 
-        self._experiment, self._mechanism = asked, mechanism
-        self._columns, self._logs, self._refusal = Columns(), [], ""
-        if mechanism is not None:
-            self._columns = columns_of(mechanism, asked)
+        columns, logs, refusal = Columns(), list[Log](), ""
+        if mechanism is not None:  # takes seconds for long logs: other tabs show the state before
+            columns = columns_of(mechanism, asked)
             try:
-                self._logs = read_logs(asked)
+                logs = read_logs(asked)
             except InputError as error:
-                self._refusal = error.message
-        self._check = None
-        self._revision += 1
+                refusal = error.message
+        with self._lock:
+            self._experiment, self._mechanism = asked, mechanism
+            self._columns, self._logs, self._refusal = columns, logs, refusal
+            self._check = None
+            self._revision += 1
+            self._read = self._revision
+            self._opened += opened
 
     def _loaded(self) -> tuple[Experiment, Mechanism]:
         if self._experiment is None or self._mechanism is None:
@@ -335,33 +356,15 @@ class Session:
                 )
             self._check = done
 
-    def _place(self, text: str) -> Path:
-        if not isinstance(text, str) or not text.strip() or "\0" in text:
-            raise InputError("no path is given", remedy="type the path of a file")
-        return self.folder / Path(text.strip()).expanduser()
-
-    def _log(self, text: str) -> Path:
-        """A typed log. Folders and patterns are looked through only inside the folder of the session."""
-        path = self._place(text)
-        several = (path.is_dir() and ending(path) not in READERS) or (
-            not path.exists() and glob.has_magic(str(path))
-        )
-        if several and not path.resolve().is_relative_to(self.folder):
-            raise InputError(
-                "folders and patterns are read only inside the folder in which the studio was started",
-                file=text,
-                remedy="give single files, or start the studio there",
-            )
-        return path
+    def _given_logs(self) -> list[list[str]]:
+        """The logs to identify from and to validate on, as the page shows them."""
+        asked = self._experiment or Experiment(robot="")
+        return [[shown(self.folder, Path(log.file)) for log in logs] for logs in (asked.logs, asked.validate)]
 
     def _robot(self, asked: Experiment) -> str:
         """As it is typed in a command."""
         path = Path(str(asked.robot))
-        return self._shown(path) if path.is_file() else str(asked.robot)
-
-    def _shown(self, path: Path) -> str:
-        inside = path.resolve().is_relative_to(self.folder)
-        return str(path.resolve().relative_to(self.folder)) if inside else str(path)
+        return shown(self.folder, path) if path.is_file() else str(asked.robot)
 
 
 def _refuse_unknown(options: Mapping[str, Any], known: Sequence[str]) -> None:

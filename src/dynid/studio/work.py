@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from dynid.common.errors import DynidError, NoResultError
+from dynid.common.errors import DynidError, NoResultError, command_words
 from dynid.common.interrupts import interruptible
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ def main() -> None:
     except KeyboardInterrupt:
         _say(lines, error="cancelled: no result was written")
     except (DynidError, OSError, MemoryError) as error:
-        _say(lines, error=str(error) or type(error).__name__)
+        _say(lines, error=command_words(error))
 
 
 def _reporting(lines: TextIO) -> Progress:

@@ -166,7 +166,7 @@ class _Counted:
         count = len(self.names)
         words = f"{count} {'quantity' if count == 1 else 'quantities'} of the description as unknowns"
         wider = widened(parts, 0.5 * (added + added.T), dof, words)
-        return _noticed(wider, _failed(failed))
+        return replace(wider, warnings=(*wider.warnings, *_failed(failed)))
 
     def description(self, fit: Fit) -> Description:
         """What the result says about these quantities."""
@@ -222,7 +222,3 @@ def _shares(
 
 def _failed(names: Sequence[str]) -> tuple[Notice, ...]:
     return (notice("symbol-not-counted", names=", ".join(names)),) if names else ()
-
-
-def _noticed(parts: EstimateParts, notices: tuple[Notice, ...]) -> EstimateParts:
-    return replace(parts, warnings=(*parts.warnings, *notices)) if notices else parts

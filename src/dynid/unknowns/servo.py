@@ -270,9 +270,15 @@ def _fit(
 ) -> _Fit:
     """One fit about the present law."""
     open_kp = np.array([any(c.kind == "kp" and c.motor == a for c in columns) for a in range(len(law.kp))])
-    logs = [_known_part(masked(log, law, limits), law, open_kp) for log in task.logs]
+    # The bodies' positions, and the efforts that need no unknown kp.
+    known = law.changed(kp=np.where(open_kp, 0.0, law.kp))
+    logs = [known.applied(masked(log, law, limits)) for log in task.logs]
     problem = prepare(robot, logs, task.experiment, task.plans)
-    _refuse_shared(problem)
+    if np.any(np.count_nonzero(problem.directions.effort_map, axis=1) > 1):
+        raise InputError(
+            "a PD law with unknowns needs equations of one motor each, which this robot or model has not",
+            remedy="use model: inverse; of redundantly actuated robots, log efforts",
+        )
     chi = np.zeros(len(problem.parameters)) if chi is None else chi
     rows = servo_system(problem, law, columns, chi, task.progress)
     data = base_system(rows.plain, base_of(problem, task.experiment))
@@ -291,19 +297,6 @@ def _fit(
             remedy="give one kp, known bodies (pd: {bodies: known}), or a weighed payload in some logs",
         ) from error
     return _Fit(problem, data, system, solution, tuple(columns[k] for k in kept), lost)
-
-
-def _known_part(log: Log, law: Law, open_kp: Array) -> Log:
-    """The log with the bodies' positions and the efforts that need no unknown kp."""
-    return law.changed(kp=np.where(open_kp, 0.0, law.kp)).applied(log)
-
-
-def _refuse_shared(problem: Problem) -> None:
-    if np.any(np.count_nonzero(problem.directions.effort_map, axis=1) > 1):
-        raise InputError(
-            "a PD law with unknowns needs equations of one motor each, which this robot or model has not",
-            remedy="use model: inverse; of redundantly actuated robots, log efforts",
-        )
 
 
 def _determined(

@@ -32,7 +32,7 @@ class UnloadedRobot:
         )
         words = {"robot without load": model.words}
         widen = partial(_widened, model)
-        return Settled(known, words, model.notices, widen=widen, known_root=model.known_root)
+        return Settled(known, words, model.notices, widen=widen, known_errors=model.errors)
 
 
 UNLOADED = UnloadedRobot()
@@ -40,7 +40,7 @@ UNLOADED = UnloadedRobot()
 
 def _widened(known: Unloaded, parts: EstimateParts, fit: Fit) -> EstimateParts:
     """The parameters with what the result without load is not sure of."""
-    root = known.known_root(fit.system, fit.data.S, fit.solution.weights)
-    wider = widened(parts, root @ root.T, known.dof, "the covariance of the result without load")
+    root = known.errors.in_estimate(fit.system, fit.data.S, fit.solution.weights)
+    wider = widened(parts, root @ root.T, known.errors.dof, "the covariance of the result without load")
     fitted = [k for k, parameter in enumerate(parts.parameters) if parameter.sigma is not None]
     return replace(wider, shared=-root[fitted] @ covariance_root(known.estimate.covariance).T)

@@ -243,9 +243,8 @@ def _trials(fit: Fit, estimate: Estimate, suspicious: bool) -> _Trials:
     trials += [trial for label in labels for trial in tried(label)]
     if odd is not None and _least(trials) > _CERTAINLY:
         trials += corrected_trials(odd, before, logs)
-    poor = is_poor(estimate)
-    impossible = _impossible(estimate.warnings)
-    for candidate in _candidates(mechanism, logs, tests, poor, impossible) if suspicious else left:
+    poor, impossible = is_poor(estimate), _impossible(estimate.warnings)
+    for candidate in _candidates(fit, logs, tests, poor, impossible) if suspicious else left:
         # Nothing but the cause explains so much; others of its kind are compared with it.
         if _least(trials) < _CERTAINLY and candidate.code != trials[-1].code:
             return _Trials(with_evidence(trials, tests), percent, [], odd)
@@ -263,20 +262,22 @@ def _trials(fit: Fit, estimate: Estimate, suspicious: bool) -> _Trials:
 
 
 def _candidates(
-    mechanism: Mechanism, logs: tuple[Log, ...], tests: Sequence[ResidualTest], poor: bool, impossible: bool
+    fit: Fit, logs: tuple[Log, ...], tests: Sequence[ResidualTest], poor: bool, impossible: bool
 ) -> Iterator[Hypothesis]:
     """All corrections to try.
 
     Args:
-        mechanism: The description.
+        fit: Of the description.
         logs: Of the fit and for validation.
         tests: Linear tests of the residuals, whose sizes are confirmed by fitting again.
         poor: Whether predictions are so poor that columns may be wrong.
         impossible: Whether the parameters are not physical: axes of a gantry fit with any sign of an effort.
     """
-    for correction in CORRECTIONS.values():
-        if not correction.poor or poor or (correction.impossible and impossible):
-            yield from loaded(correction.hypotheses)(mechanism, logs, tests)
+    exact = fit.experiment.unloaded is None  # else known values are estimates
+    for name, correction in CORRECTIONS.items():
+        wanted = not correction.poor or poor or (correction.impossible and impossible)
+        if wanted and (exact or name != "known values"):
+            yield from loaded(correction.hypotheses)(fit.task.mechanism, logs, tests)
 
 
 def _physical(fit: Fit, trials: Sequence[Hypothesis], impossible: bool) -> tuple[Hypothesis, Notice] | None:

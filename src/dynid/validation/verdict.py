@@ -33,6 +33,7 @@ from dynid.common.notices import (
     notice,
     spoils_all,
 )
+from dynid.estimator.estimator import gives_bodies
 from dynid.fit import Fit
 from dynid.report.quality import peaks, unseen
 from dynid.statistics.estimate import Estimate, ParameterEstimate
@@ -162,7 +163,8 @@ def _nothing(estimate: Estimate) -> Iterator[_Lack]:
 
 def _simulation(estimate: Estimate) -> Iterator[_Lack]:
     codes = {warning.code for warning in estimate.warnings}
-    if codes & _IMPOSSIBLE:
+    # Consistent bodies hold at zero what the efforts contradict.
+    if codes & _IMPOSSIBLE and not gives_bodies(estimate.estimator):
         yield "a simulation needs physically consistent parameters", {"estimator": "consistent"}
     if codes & _UNKNOWN:
         yield (

@@ -64,7 +64,8 @@ def check_wrench_log(problem: Problem, samples: SensorSamples, x: Float[Array, "
     sensor = problem.mechanism.force_sensor
     if sensor is None:
         return ()
-    W = _wrench_columns(problem, samples, x)
+    columns = SensorColumns(problem.mechanism, problem.parameters, range(6))
+    W = per_load(columns.wrench(samples.motion, x), samples.load, samples.n_loads)
     fit = _fitted(sensor, samples, W)
     notices = [*_axes(sensor, samples, W, fit)]
     notices = notices or [*_mounting(sensor, samples, W, fit)]
@@ -72,11 +73,6 @@ def check_wrench_log(problem: Problem, samples: SensorSamples, x: Float[Array, "
         _check_sign(problem, samples, fit)
     notices += [*_moment_unit(sensor, samples, W), *_drift(sensor, samples, W)]
     return (*notices, *_imu_gravity(problem, sensor, samples), *_range(problem, sensor))
-
-
-def _wrench_columns(problem: Problem, samples: SensorSamples, x: Float[Array, "a"]) -> Float[Array, "n 6 c"]:
-    columns = SensorColumns(problem.mechanism, problem.parameters, range(6))
-    return per_load(columns.wrench(samples.motion, x), samples.load, samples.n_loads)
 
 
 def _fitted(

@@ -116,7 +116,7 @@ class FreeExcitation:
 class FreeStarter:
     """Runs starts of one search."""
 
-    def __init__(self, robot: str, settings: ExciteSettings) -> None:
+    def __init__(self, robot: str | Mechanism, settings: ExciteSettings) -> None:
         self.mechanism = load_robot(robot)
         self.settings = settings = settings.suited(*_SUITED)
         values = _prior(self.mechanism)
@@ -163,7 +163,7 @@ class FreeStarter:
 
 
 def excite_free(
-    robot: str,
+    robot: str | Mechanism,
     settings: ExciteSettings | None = None,
     *,
     journal: Path | None = None,
@@ -183,7 +183,8 @@ def excite_free(
     """
     settings = (settings or ExciteSettings()).suited(*_SUITED)
     starter = FreeStarter(robot, settings)
-    book = Journal(journal, _asked(starter, robot), lambda document: FreeStart(**document))
+    name = robot.name if isinstance(robot, Mechanism) else robot
+    book = Journal(journal, _asked(starter, name), lambda document: FreeStart(**document))
     starts = run_starts(
         FreeStarter,
         (robot, settings),

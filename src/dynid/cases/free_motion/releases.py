@@ -278,8 +278,6 @@ class Releasing:
             self.rate,
             phase=phase,
         )
-        return motions, self.limits.use(motions, releases.rest, self._rest_tensions(releases.rest))
-
-    def _rest_tensions(self, rest: Float[Array, "k q"]) -> Float[Array, "k c"]:
-        still = np.zeros((len(rest), len(self.robot.robot.coordinates)))
-        return self.robot.tensions(rest, still, still)
+        still = np.zeros((len(releases.rest), len(self.robot.robot.coordinates)))
+        tensions = self.robot.tensions(releases.rest, still, still)
+        return motions, self.limits.use(motions, releases.rest, tensions)

@@ -262,7 +262,8 @@ def predicting(
                 remedy="identify from logs with and without this payload: they determine the mass too",
             )
         chi[i] = known / mass
-    plain = with_reference(problem, Reference(body, reference.column))
+    case = replace(cast(Any, problem.case), reference=Reference(body, reference.column))
+    plain = replace(problem, case=case, sources=())  # no rows yet
     sources = tuple(plain.rows_along(source.motion, source) for source in problem.sources)
     return replace(plain, sources=sources), chi
 
@@ -273,8 +274,3 @@ def reference_of(problem: Problem) -> Reference:
     if reference is None:
         raise TypeError("a problem with efforts has no reference mass")
     return reference
-
-
-def with_reference(problem: Problem, reference: Reference) -> Problem:
-    """The same logs with another measured side; no rows yet."""
-    return replace(problem, case=replace(cast(Any, problem.case), reference=reference), sources=())

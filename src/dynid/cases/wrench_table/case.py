@@ -63,12 +63,8 @@ def table_checks(finished: Finished) -> list[Answer]:
     words = [("mass by direction", mass_words(directions, masses))] if directions else []
     motion = [notice for source in sources for notice in motion_notices(source)]
     if max(left) > _BALANCED:
-        motion.insert(0, _unbalanced(max(left)))
+        motion.insert(0, notice("no-balance", percent=100 * max(left)))
     return [*notices, *motion, *words, *tests]
-
-
-def _unbalanced(left: float) -> Notice:
-    return notice("no-balance", percent=100 * left)
 
 
 PRINCIPAL = ("XX", "YY", "ZZ", "M")
@@ -135,13 +131,6 @@ def _as_table(log: Log) -> TableLog:
     return log
 
 
-def refuse_keys(experiment: Experiment) -> None:
-    """Refuse what is about drives, sensors or recordings."""
-    for name in _REFUSED:
-        if getattr(experiment, name):
-            raise _refusal(name, experiment, _REFUSED[name])
-
-
 def refuse_options(experiment: Experiment) -> None:
     """Refuse what needs recordings in time; filters and masks would have no effect."""
     settings = experiment.filter
@@ -192,12 +181,8 @@ def _chosen(
         shown = [f"'{name}' ({why})" for name, why in reasons.items()]
         more = f" and {len(shown) - _SHOWN} more" if len(shown) > _SHOWN else ""
         names = f"{', '.join(shown[:_SHOWN])}{more}"
-        notices.append(notice("body-left-out", names=names, are=_are(len(shown))))
+        notices.append(notice("body-left-out", names=names, are="is" if len(shown) == 1 else "are"))
     return usable
-
-
-def _are(count: int) -> str:
-    return "is" if count == 1 else "are"
 
 
 def _why_not(robot: Mechanism, name: str, tables: Sequence[TableLog]) -> str:
@@ -232,7 +217,9 @@ class WrenchTable(Case):
 
     def defaults(self, experiment: Experiment, model: Model, mechanism: Mechanism) -> Experiment:
         """As set in the experiment; what no table has is refused."""
-        refuse_keys(experiment)
+        for name in _REFUSED:
+            if getattr(experiment, name):
+                raise _refusal(name, experiment, _REFUSED[name])
         return experiment
 
     def robot(self, robot: Mechanism, logs: Sequence[Log], experiment: Experiment) -> Mechanism:

@@ -17,12 +17,8 @@ Each warning has a code, a severity, a text with numbers and names, and usually 
 
 def page() -> str:
     """The page as Markdown."""
-    return "\n".join([_HEAD + "\n".join(_severities()), *_tables()]) + "\n"
-
-
-def _severities() -> Iterator[str]:
-    for severity, meaning in MEANING.items():
-        yield f"| `{severity}` | {meaning} |"
+    severities = "\n".join(f"| `{severity}` | {meaning} |" for severity, meaning in MEANING.items())
+    return "\n".join([_HEAD + severities, *_tables()]) + "\n"
 
 
 def _tables() -> Iterator[str]:

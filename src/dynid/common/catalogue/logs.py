@@ -11,6 +11,7 @@ LOGS = {
         "input that is refused was used because of `--force`: the text is that of the refusal",
         "refused, but used because of --force: {text}",
         "correct the input, and identify again without --force",
+        rank="declaration",
     ),
     "bad-rows-dropped": note(
         "rows with text instead of numbers were dropped, as requested",
@@ -94,16 +95,16 @@ LOGS = {
     "angles-large": stop(
         "the range of an angle is too large for a joint: check whether the unit is degrees",
         "{shown}",
-        "if the log is in degrees, set the unit of {columns}: `--column 'q_{number}=NAME[deg]'`, or in the"
-        " experiment file `columns: {{q_{number}: {{name: NAME, unit: deg}}}}`",
+        "if the log is in degrees, set the unit of {columns}: `--column 'q_{number}={name}[deg]'`, or in the"
+        " experiment file `columns: {{q_{number}: {{name: {name}, unit: deg}}}}`",
         rank="input",
         traits=("wrong input", "size"),
     ),
     "lengths-large": stop(
         "the range of a linear position is too large for its joint: check whether the unit is millimetres",
         "{shown}",
-        "if the log is in millimetres, set the unit of {columns}: `--column 'q_{number}=NAME[mm]'`, or in the"
-        " experiment file `columns: {{q_{number}: {{name: NAME, unit: mm}}}}`",
+        "if the log is in millimetres, set the unit of {columns}: `--column 'q_{number}={name}[mm]'`, or in"
+        " the experiment file `columns: {{q_{number}: {{name: {name}, unit: mm}}}}`",
         rank="input",
         traits=("wrong input", "size"),
     ),

@@ -17,9 +17,10 @@ PHYSICS = {
     ),
     "rotor-not-felt": care(
         f"the efforts contain no rotor inertia: {_READ}",
-        "rotor inertia is negative at {names} and positive at no joint: a torque sensor on the link side does"
-        " not measure the rotor",
+        "rotor inertia comes out negative at {names} and positive at no joint: a torque sensor on the link"
+        " side does not measure the rotor",
         "remove Ia from `drive:` if a torque sensor gives the effort; else check drive gain and delay",
+        traits=("impossible",),
     ),
     "not-consistent": stop(
         f"no physically consistent parameters were found: {_READ}",

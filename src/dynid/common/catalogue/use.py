@@ -158,6 +158,17 @@ SIMULATION = {
         "the tension of '{cable}' would be {tension:.4g} N, range {low:g} to {high:g} N",
         "reduce the motion, change `tension:`, or set `limits: {{cables: {{tension: [20, 400]}}}}`",
     ),
+    "efforts-beyond-limits": care(
+        "the simulated efforts exceed effort limits of the description: the real robot cannot follow this"
+        " motion",
+        "the motion needs more than the motors give: {shown}",
+        "simulate a slower motion (`dynid excite` designs one within all limits), or correct `limits:`",
+    ),
+    "random-instead": note(
+        "a file that an experiment lists does not exist: a rehearsal gives this log a random motion",
+        "there is no file '{file}': {log} follows a random motion",
+        "correct the path if the log or trajectory exists; else nothing to do",
+    ),
     "limits-narrowed": note(
         "a generated motion of a closed robot uses a part of its limits only: about as far as a random walk"
         " from the start pose goes on its branch",

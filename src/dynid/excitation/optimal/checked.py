@@ -45,16 +45,13 @@ class LimitUse:
     margin_percent: float
 
 
-def dense_times(family: Family) -> Float[Array, "n"]:
-    """Times at which a motion is checked: many times as dense as the grid of its limits."""
-    t, _ = family.grid()
-    return np.union1d(np.linspace(0.0, family.period, DENSER * len(t) + 1), t)
-
-
 def linear_uses(family: Family, box: Box, x: Float[Array, "m j"]) -> list[LimitUse]:
     """Use of every limit of the moved coordinates."""
     uses = []
-    signals = family.matrices(dense_times(family)) @ x
+    t, _ = family.grid()
+    # Many times as dense as the grid of its limits.
+    dense = np.union1d(np.linspace(0.0, family.period, DENSER * len(t) + 1), t)
+    signals = family.matrices(dense) @ x
     for order, kind in enumerate(RATES):
         for j, name in enumerate(box.names):
             low, high = float(box.low[order, j]), float(box.high[order, j])

@@ -256,7 +256,7 @@ class ClosedPath:
             change = self._directions_back(linearised, N_bar)
             pushed = np.swapaxes(linearised.inverse, 1, 2) @ change[:, self.rest]  # (n, c, d)
             n, d = y.shape
-            y -= _applied(linearised.turned.reshape(n, d, -1), pushed.reshape(n, -1))
+            y -= (linearised.turned.reshape(n, d, -1) @ pushed.reshape(n, -1, 1))[:, :, 0]
         return y, dy, ddy
 
     def followed(self, states: RobotStates) -> ClosedFollowed:
@@ -345,11 +345,6 @@ def _left_inverse(A: Float[Array, "n c x"]) -> Float[Array, "n x c"]:
     if singular.any():
         inverted[singular] = pinv(A[singular])
     return inverted
-
-
-def _applied(M: Float[Array, "n a b"], x: Float[Array, "n b"]) -> Float[Array, "n a"]:
-    """M x of every sample."""
-    return np.asarray((M @ x[:, :, None])[:, :, 0])
 
 
 def _combined(x: Float[Array, "n a"], M: Float[Array, "n a b"]) -> Float[Array, "n b"]:

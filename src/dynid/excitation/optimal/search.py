@@ -22,6 +22,8 @@ _NEAR = 0.3  # soft limits closer than this (in shares) enter the quadratic prog
 # Share of every limit's width that one step may use with nonlinear limits (trust region).
 _REACH, _LEAST_REACH = 0.15, 1e-3
 _ITERATIONS = 60
+_STEPS = 120  # of each descent of a search, at most
+_PRICE = 100.0  # penalty of soft limits, per share and sample exceeded
 _SOME, _MANY = 12, 30  # steps before a descent may be given up, and steps that would have to reach the target
 COARSE = 0.03  # tolerance of descents that are compared: a change of all sigmas by parts in 1000
 _WIDEST = 1e6  # of a row's own size: means no bound
@@ -48,7 +50,6 @@ def hop(
     rng: np.random.Generator,
     *,
     hops: int = 8,
-    iterations: int = 120,
     watch: Callable[[Point], bool] | None = None,
     keep: Callable[[Point], Point | None] | None = None,
 ) -> Found:
@@ -61,7 +62,6 @@ def hop(
         first: The motion to begin with.
         rng: Of the perturbations.
         hops: Number of perturbations.
-        iterations: Of each descent, at most.
         watch: Called with every motion; True ends the search.
         keep: Makes a motion satisfy its limits also between samples before it is compared; None: impossible.
     """
@@ -86,13 +86,11 @@ def hop(
         share, origin = _SHAKES[count % len(_SHAKES)], best or first
         shaken = (1.0 - share) * origin.z + share * problem.blocks.random(rng, 0.95)
         target = np.inf if best is None else best.value
-        descent = descend(
-            problem, shaken, iterations=iterations, tolerance=COARSE, target=target, watch=watched
-        )
+        descent = descend(problem, shaken, iterations=_STEPS, tolerance=COARSE, target=target, watch=watched)
         steps += descent.iterations
         best = best_of(descent.point, best)
     if best is not None and not done:
-        last = descend(problem, best.z, iterations=iterations, watch=watched)
+        last = descend(problem, best.z, iterations=_STEPS, watch=watched)
         steps += last.iterations
         best = best_of(last.point, best)
     return Found(best or first, count, steps)
@@ -111,12 +109,10 @@ class Descent:
     Attributes:
         point: The last motion.
         iterations: Steps taken.
-        converged: Whether no step predicted a gain above the tolerance.
     """
 
     point: Point
     iterations: int
-    converged: bool
 
 
 def descend(
@@ -125,7 +121,6 @@ def descend(
     *,
     iterations: int = 200,
     tolerance: float = 1e-3,
-    price: float = 100.0,
     target: float = np.inf,
     watch: Callable[[Point], bool] | None = None,
 ) -> Descent:
@@ -136,14 +131,13 @@ def descend(
         z: Initial variables, inside the linear limits.
         iterations: Maximum number.
         tolerance: Ends when a step predicts a smaller gain than this (values are logarithms).
-        price: Penalty of soft limits, per share and sample exceeded.
         target: Value to be reached: after some steps, the descent ends if many like the next one would not
             reach it.
         watch: Called with every motion; True ends the descent.
     """
     current = problem.evaluate(problem.blocks.inside(z))
     if current.tape is None or not np.isfinite(current.value):
-        return Descent(current, 0, False)
+        return Descent(current, 0)
     slope = problem.gradient(current)
     B, fresh = _FIRST * np.abs(slope).max() * np.eye(len(z)), True
     blocks = problem.blocks
@@ -151,45 +145,45 @@ def descend(
     reach = np.inf if problem.linear else _REACH
     for iteration in range(iterations):
         if watch is not None and watch(current):
-            return Descent(current, iteration, False)
+            return Descent(current, iteration)
         value = current.z.reshape(len(blocks.size), -1) @ blocks.C.T
         A, b = problem.soft_rows(current, _NEAR)
         lower = np.maximum(blocks.lower - value, -reach * width)
         upper = np.minimum(blocks.upper - value, reach * width)
-        solution = solve_quadratic(B, slope, blocks.C, lower, upper, A, b, price, rtol=1e-4)
+        solution = solve_quadratic(B, slope, blocks.C, lower, upper, A, b, _PRICE, rtol=1e-4)
         p = solution.p
         promised = -(slope @ p + 0.5 * p @ B @ p)
-        left = price * np.maximum(A @ p - b, 0.0).sum() if len(b) else 0.0
-        promised += price * current.violation - left
+        left = _PRICE * np.maximum(A @ p - b, 0.0).sum() if len(b) else 0.0
+        promised += _PRICE * current.violation - left
         hopeless = iteration >= _SOME and promised < (current.value - target) / _MANY
         if hopeless or not promised >= tolerance:
-            return Descent(current, iteration, bool(promised < tolerance))
-        tried, step = _search(problem, current, p, promised, price)
+            return Descent(current, iteration)
+        tried, step = _search(problem, current, p, promised)
         reach = min(2.0 * reach, 1.0) if step == 1.0 and np.isfinite(reach) else reach * max(step, 0.25)
         if tried is None:
             if reach > _LEAST_REACH and not problem.linear:
                 continue
             if fresh:
-                return Descent(current, iteration, False)
+                return Descent(current, iteration)
             B, fresh = 10.0 * _FIRST * np.abs(slope).max() * np.eye(len(z)), True
             continue
         fresh = False
         new_slope = problem.gradient(tried)
         B = _updated(B, tried.z - current.z, new_slope - slope)
         current, slope = tried, new_slope
-    return Descent(current, iterations, False)
+    return Descent(current, iterations)
 
 
 def _search(
-    problem: Problem, current: Point, p: Float[Array, "v"], promised: float, price: float
+    problem: Problem, current: Point, p: Float[Array, "v"], promised: float
 ) -> tuple[Point | None, float]:
     """Halve the step until it achieves a share of its predicted gain; the motion and the step taken."""
-    merit = current.value + price * current.violation
+    merit = current.value + _PRICE * current.violation
     step = 1.0
     shortest = _SHORTEST if problem.linear else 0.2
     while step > shortest:
         tried = problem.evaluate(current.z + step * p, current)
-        if tried.value + price * tried.violation < merit - _ARMIJO * step * promised:
+        if tried.value + _PRICE * tried.violation < merit - _ARMIJO * step * promised:
             return tried, step
         step *= 0.5
     return None, step

@@ -97,7 +97,8 @@ class Starter:
         """
         count = len(self._streams)
         sign = -1.0 if self.problem.criterion.larger_is_better else 1.0
-        order = sorted(range(count), key=lambda k: _last_if_nan(sign * done[k].first))
+        values = [sign * done[k].first for k in range(count)]
+        order = sorted(range(count), key=lambda k: np.inf if np.isnan(values[k]) else values[k])
         waiting = [k for k in order if count + k not in done]
         feasible = sum(bool(np.isfinite(done[count + k].value)) for k in order if count + k in done)
         return [(count + k, done[k]) for k in waiting[: max(0, searches(count) - feasible)]]
@@ -223,10 +224,6 @@ class Starter:
 def searches(starts: int) -> int:
     """How many starts are searched after their first descents: a quarter, at least two."""
     return min(starts, max(2, starts // 4))
-
-
-def _last_if_nan(value: float) -> float:
-    return np.inf if np.isnan(value) else value
 
 
 def feasible_start(problem: Problem, rng: np.random.Generator) -> Float[Array, "v"]:

@@ -78,14 +78,14 @@ class Bodies:
 
     def z(self) -> Vector:
         """The axis of a link in its own axes."""
-        return constants_z(self.graph)
+        zero = self.graph.constant(0.0)
+        return zero, zero, self.graph.one
 
-    def motions(self, dq: Vector, ddq: Vector, gravity: bool = True) -> list[Motion]:
+    def motions(self, dq: Vector, ddq: Vector) -> list[Motion]:
         """Motion of every link."""
         graph, tree = self.graph, self.tree
         zero = (graph.constant(0.0),) * 3
-        base = times(constants(graph, tree.gravity), -1.0) if gravity else zero
-        known: dict[int, Motion] = {-1: Motion(zero, zero, base)}
+        known: dict[int, Motion] = {-1: Motion(zero, zero, times(constants(graph, tree.gravity), -1.0))}
         for i, (parent, kind) in enumerate(zip(tree.parent.tolist(), tree.kind.tolist(), strict=True)):
             before, back, v = known[parent], transposed(self.turns[i]), int(tree.v_start[i])
             w, dw = apply(back, before.w), apply(back, before.dw)
@@ -182,12 +182,6 @@ class Bodies:
                 R, p = product(before, R), plus(at, apply(before, p))
             known[i] = R, p
         return [known[i] for i in range(len(known))]
-
-
-def constants_z(graph: Graph) -> Vector:
-    """(0, 0, 1)."""
-    zero = graph.constant(0.0)
-    return zero, zero, graph.one
 
 
 def bodies_at(graph: Graph, tree: Tree, q: Vector) -> Bodies:

@@ -116,9 +116,9 @@ CERTIFICATE = "certificate: CERTIFICATE-OF-DYNID"
 _TAKEN = ("math", "numpy")  # files that the code itself includes or imports
 
 
-def identifier(name: str, longest: int = _LONGEST) -> str:
+def identifier(name: str) -> str:
     """A valid identifier of C and Python for any name."""
-    text = _ODD.sub("_", name)[:longest].strip("_")
+    text = _ODD.sub("_", name)[:_LONGEST].strip("_")
     if not text:
         return "robot"
     if not text[0].isalpha() or iskeyword(text) or text in _TAKEN:

@@ -46,7 +46,10 @@ def read_equalities(model: MjcfModel, tree: Tree, placer: Placer, driven: Collec
         driven: Coordinates with a motor: where both are possible, the other coordinate is the dependent one.
     """
     elements = entries(model.root, "equality")
-    if elements and _switched_off(model.root):
+    flags = [
+        flag for option in sections(model.root, "option") for flag in option.children if flag.tag == "flag"
+    ]
+    if elements and any(flag.attributes.get("equality") == "disable" for flag in flags):
         placer.scope.notices.append(notice("ignored-equality", "all", count=len(elements)))
         return Equalities((), ())
     reader = _Reader(model, tree, placer)
@@ -82,11 +85,6 @@ def rod_line(model: MjcfModel, equality: Element) -> tuple[str, str] | None:
             sites = [part.attributes.get("site", "") for part in tendon.children if part.tag == "site"]
             return (sites[0], sites[1]) if len(sites) == len(tendon.children) == 2 else None
     return None
-
-
-def _switched_off(root: Element) -> bool:
-    flags = [inner for option in sections(root, "option") for inner in option.children if inner.tag == "flag"]
-    return any(inner.attributes.get("equality") == "disable" for inner in flags)
 
 
 class _Reader:

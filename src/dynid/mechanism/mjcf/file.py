@@ -10,8 +10,9 @@ from pathlib import Path
 from dynid.common import limits
 from dynid.common.errors import nearest
 from dynid.common.notices import Notice
+from dynid.common.strict_yaml import BYTE_LIMIT
 from dynid.mechanism.urdf_tree import check_path, unknown_parts, words
-from dynid.mechanism.xml_elements import Element, read_elements
+from dynid.mechanism.xml_elements import LINK_LIMIT, Element, read_elements
 
 _TRUTH = {"true": True, "false": False}
 MAIN = "main"
@@ -154,20 +155,18 @@ def entries(root: Element, tag: str) -> list[Element]:
     return [element for section in sections(root, tag) for element in section.children]
 
 
-def expand_includes(root: Element, *, byte_limit: int, link_limit: int) -> None:
+def expand_includes(root: Element) -> None:
     """Put the children of included files in the place of each <include>.
 
     A file must be in the folder of the model (symbolic links are resolved) and is included once, as in
-    MuJoCo, so there is no cycle. All files together must stay below the limits.
+    MuJoCo, so there is no cycle. All files together must stay below the limits of one.
 
     Args:
         root: Changed in place.
-        byte_limit: For all files together, in [byte].
-        link_limit: Bodies in all files together.
     """
     folder = Path(root.file).resolve().parent
     seen = {Path(root.file).resolve()}
-    left = byte_limit - Path(root.file).stat().st_size
+    left = BYTE_LIMIT - Path(root.file).stat().st_size
     waiting = [root]
     while waiting:
         element = waiting.pop()
@@ -180,7 +179,7 @@ def expand_includes(root: Element, *, byte_limit: int, link_limit: int) -> None:
             if path in seen:
                 raise child.error(f"'{path.name}' is included twice", "include a file once")
             seen.add(path)
-            inner = read_elements(path, byte_limit=left, count_limit=link_limit)
+            inner = read_elements(path, left)
             left -= path.stat().st_size
             if inner.tag not in ("mujoco", "mujocoinclude"):
                 raise inner.error(f"the root element is <{inner.tag}>", "include files with <mujocoinclude>")
@@ -192,7 +191,7 @@ def expand_includes(root: Element, *, byte_limit: int, link_limit: int) -> None:
             break
         else:
             waiting.extend(reversed(element.children))
-    _count(root, link_limit)
+    _count(root)
 
 
 def _included(include: Element, folder: Path) -> Path:
@@ -207,12 +206,12 @@ def _included(include: Element, folder: Path) -> Path:
     raise include.error(f"included file '{name}' does not exist", "the path is relative to this file")
 
 
-def _count(root: Element, link_limit: int) -> None:
+def _count(root: Element) -> None:
     count = 0
     for element in root.walk():
         count += element.tag == "body"
-        if limits.exceeded(count, link_limit):
-            raise element.error(f"more than {link_limit} <body> elements", limits.REMEDY)
+        if limits.exceeded(count, LINK_LIMIT):
+            raise element.error(f"more than {LINK_LIMIT} <body> elements", limits.REMEDY)
 
 
 class Defaults:

@@ -109,7 +109,8 @@ def _joint(
     owner, scope = f"joint '{name}'", placer.scope
     if kind is JointKind.FREE:
         _refuse_aligned(element, owner, placer)
-        tree.reference |= _free_reference(name, pose)
+        values = map(float, (*pose.p, *quaternion_of(pose.R)))
+        tree.reference |= dict(zip(_positions(name, JointKind.FREE), values, strict=True))
         return Joint(name, kind, parent, child)
     around = placer.around(written.placed)
     anchor = around.R @ read_point(element, "pos", owner, scope, name, "a") + around.p
@@ -138,11 +139,6 @@ def _refuse_aligned(element: Element, owner: str, placer: Placer) -> None:
 
 def _positions(name: str, kind: JointKind) -> tuple[str, ...]:
     return Joint(name, kind, BASE, name).positions
-
-
-def _free_reference(name: str, pose: Frame) -> dict[str, float]:
-    values = [*pose.p, *quaternion_of(pose.R)]
-    return dict(zip(_positions(name, JointKind.FREE), (float(x) for x in values), strict=True))
 
 
 def _axis(element: Element, owner: str, scope: Scope) -> Float[Array, "3"]:

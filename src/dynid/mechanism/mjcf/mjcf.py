@@ -5,45 +5,25 @@ Values missing in a model stay unknown: none is guessed, and no mesh is opened.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import partial
-
 import numpy as np
 
 from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
-from dynid.common.strict_yaml import BYTE_LIMIT, PathLike
 from dynid.mechanism.inertia import SYMBOLS
-from dynid.mechanism.mechanism import Body, Capsule, Mechanism
+from dynid.mechanism.mechanism import Body, Capsule
 from dynid.mechanism.mjcf.equality import read_actuators, read_equalities, rod_line
 from dynid.mechanism.mjcf.file import entries, sections
 from dynid.mechanism.mjcf.joint import Placer, Tree, read_limits, read_tree, spring_damper
 from dynid.mechanism.mjcf.pose import read_pose
-from dynid.mechanism.mjcf.tree import WORLD, MjcfBody, MjcfModel, Placed, read_mjcf
-from dynid.mechanism.parts import GRAVITY, Parts, coordinate_clash, mechanism_of
+from dynid.mechanism.mjcf.tree import WORLD, MjcfBody, MjcfModel, Placed
+from dynid.mechanism.parts import GRAVITY, Parts, coordinate_clash
 from dynid.mechanism.robot_file.scope import Scope
 from dynid.mechanism.urdf_file import absent_notices, excluded_notice, joined, mjcf_capsule, ten_about_origin
-from dynid.mechanism.urdf_tree import LINK_LIMIT
 from dynid.mechanism.xml_elements import Element
 
 _PRIORS = {"Ia": "armature", "Fv": "damping", "Fs": "frictionloss"}
 _DIAGONAL, _FULL = range(3, 4), range(6, 7)
-
-
-def load_mjcf(
-    file: PathLike, *, link_limit: int = LINK_LIMIT, byte_limit: int = BYTE_LIMIT, confine_meshes: bool = True
-) -> Mechanism:
-    """The mechanism of an MJCF alone, with rotor inertia, friction and offset at every driven joint."""
-    return build_mjcf(
-        read_mjcf(file, link_limit=link_limit, byte_limit=byte_limit, confine_meshes=confine_meshes), {}
-    )
-
-
-def build_mjcf(model: MjcfModel, values: Mapping[str, float]) -> Mechanism:
-    """The mechanism as a function of what was read and of the values of named dimensions."""
-    scope = Scope(values)
-    return mechanism_of(mjcf_parts(model, scope), scope, model.file, partial(build_mjcf, model))
 
 
 def mjcf_parts(model: MjcfModel, scope: Scope) -> Parts:
@@ -213,7 +193,9 @@ def read_bodies(model: MjcfModel, tree: Tree, scope: Scope) -> dict[str, Body]:
         bodies[name] = Body(name, prior=prior)
         if chi is None:
             (shaped if body.geoms and model.settings.inertiafromgeom != "false" else missing).append(name)
-    scope.notices += [*absent_notices(frames, missing, "body"), *_shape_notices(shaped)]
+    scope.notices += absent_notices(frames, missing, "body")
+    if shaped:
+        scope.notices.append(notice("inertia-from-geom", names=", ".join(shaped)))
     if model.settings.total_mass > 0.0:
         scope.notices.append(notice("unscaled-prior", mass=model.settings.total_mass))
     return bodies
@@ -264,9 +246,3 @@ def _has_mass(geom: Element) -> bool:
         return False
     density = geom.number("density", 1000.0, owner)
     return geom.number("mass", density, owner) != 0.0
-
-
-def _shape_notices(shaped: list[str]) -> list[Notice]:
-    if not shaped:
-        return []
-    return [notice("inertia-from-geom", names=", ".join(shaped))]

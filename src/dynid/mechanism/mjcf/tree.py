@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice
-from dynid.common.strict_yaml import BYTE_LIMIT, PathLike
 from dynid.mechanism.joint import JointKind
 from dynid.mechanism.mjcf.file import (
     GENERATORS,
@@ -21,8 +20,8 @@ from dynid.mechanism.mjcf.file import (
     sections,
     unknown_mjcf_parts,
 )
-from dynid.mechanism.urdf_tree import LINK_LIMIT, rename_base
-from dynid.mechanism.xml_elements import Element, read_elements
+from dynid.mechanism.urdf_tree import rename_base
+from dynid.mechanism.xml_elements import Element
 
 WORLD = "world"
 _KINDS = {
@@ -88,28 +87,15 @@ class MjcfModel:
     notices: tuple[Notice, ...]
 
 
-def read_mjcf(
-    file: PathLike, *, link_limit: int = LINK_LIMIT, byte_limit: int = BYTE_LIMIT, confine_meshes: bool = True
-) -> MjcfModel:
-    """Read and check the tree of an MJCF.
+def mjcf_model(root: Element) -> MjcfModel:
+    """Check the tree of an MJCF, given by its root element.
 
-    Args:
-        file: Path of the model.
-        link_limit: Bodies allowed, included files counted.
-        byte_limit: Size allowed, included files counted, in [byte].
-        confine_meshes: Refuse mesh paths that leave the model's folder; meshes are never opened.
+    Mesh paths that leave the model's folder are refused; meshes are never opened.
     """
-    root = read_elements(file, byte_limit=byte_limit, count_limit=link_limit)
-    return mjcf_model(root, link_limit=link_limit, byte_limit=byte_limit, confine_meshes=confine_meshes)
-
-
-def mjcf_model(root: Element, *, link_limit: int, byte_limit: int, confine_meshes: bool = True) -> MjcfModel:
-    """The same from the root element."""
     if root.tag != "mujoco":
         raise root.error(f"the root element is <{root.tag}>, not <mujoco>", "give an MJCF file")
-    expand_includes(root, byte_limit=byte_limit, link_limit=link_limit)
-    if confine_meshes:
-        check_assets(root)
+    expand_includes(root)
+    check_assets(root)
     reader = _TreeReader(root)
     names = {body.name for body in reader.bodies}
     if not names:
@@ -239,22 +225,17 @@ def _name_joints(bodies: Iterable[MjcfBody]) -> None:
             taken |= {name: element.place} if name else {}
     names = set(taken)
     for body in bodies:
-        _check_free(body)
         for i, joint in enumerate(body.joints):
+            if joint.kind is JointKind.FREE and (len(body.joints) > 1 or body.parent != "base"):
+                raise joint.placed.element.error(
+                    f"the free joint of body '{body.name}' is not the only joint of a top-level body",
+                    "move it to a body directly in <worldbody>, without other joints",
+                )
             number = str(i + 1) if len(body.joints) > 1 else ""
             name = joint.placed.element.attributes.get("name", "").strip()
             name = name or unique(f"{body.name}_joint{number}", names)
             names.add(name)
             body.joints[i] = MjcfJoint(name, joint.kind, joint.placed)
-
-
-def _check_free(body: MjcfBody) -> None:
-    for joint in body.joints:
-        if joint.kind is JointKind.FREE and (len(body.joints) > 1 or body.parent != "base"):
-            raise joint.placed.element.error(
-                f"the free joint of body '{body.name}' is not the only joint of a top-level body",
-                "move it to a body directly in <worldbody>, without other joints",
-            )
 
 
 def unique(name: str, taken: Iterable[str]) -> str:

@@ -8,7 +8,6 @@ from fnmatch import fnmatchcase
 
 import numpy as np
 
-from dynid.common.arrays import Array, Float
 from dynid.common.entry import Entry
 from dynid.common.errors import InputError, nearest
 from dynid.common.expression import parse
@@ -253,7 +252,8 @@ def start_lengths(robot: Mechanism, start: Mapping[str, float]) -> dict[str, flo
     values: dict[str, float] = {}
     swivels = {swivel.cable: swivel.name for swivel in robot.swivels}
     for cable in robot.cables:
-        x = seen_from_entry(robot, cable, start)
+        entry = body_frame(robot, cable.body_from, start) @ cable.entry
+        x = (entry.inverse() @ body_frame(robot, cable.body_to, start) @ cable.attachment).p  # seen from it
         shape = shape_of(cable.radius, x[None])
         _refuse_singular(robot, cable, shape)
         if cable.length is None:
@@ -279,12 +279,6 @@ def _refuse_singular(robot: Mechanism, cable: Cable, shape: CableShape) -> None:
             place=f"cables: '{cable.name}'",
             remedy="check its points and axis, or give another pose under `start:`",
         )
-
-
-def seen_from_entry(robot: Mechanism, cable: Cable, start: Mapping[str, float]) -> Float[Array, "3"]:
-    """Attachment of a cable in its entry frame at given positions, in [m]."""
-    entry = body_frame(robot, cable.body_from, start) @ cable.entry
-    return (entry.inverse() @ body_frame(robot, cable.body_to, start) @ cable.attachment).p
 
 
 def _cable(item: Entry, scope: Scope, bodies: Collection[str], taken: Collection[str], root: str) -> Cable:

@@ -20,9 +20,9 @@ import numpy as np
 
 from dynid.common.entry import Entry, root_entry
 from dynid.common.errors import nearest
-from dynid.common.strict_yaml import BYTE_LIMIT, PathLike, read_yaml
+from dynid.common.strict_yaml import PathLike, read_yaml
 from dynid.mechanism.description import ZERO, with_zeros
-from dynid.mechanism.mechanism import Actuator, Body, Capsule, Mechanism
+from dynid.mechanism.mechanism import Actuator, Body, Mechanism
 from dynid.mechanism.parts import Parts, default_measured, mechanism_of, source_actuators, source_drive
 from dynid.mechanism.robot_file.bodies import read_bodies, read_capsules, read_joints, read_payloads
 from dynid.mechanism.robot_file.loops import (
@@ -49,7 +49,7 @@ from dynid.mechanism.robot_file.sections import (
     read_ties,
 )
 from dynid.mechanism.urdf_file import urdf_parts
-from dynid.mechanism.urdf_tree import LINK_LIMIT, UrdfModel, urdf_model
+from dynid.mechanism.urdf_tree import UrdfModel, urdf_model
 from dynid.mechanism.variant import own_symbols, with_friction
 from dynid.mechanism.xml_elements import read_elements
 
@@ -94,9 +94,9 @@ _KEYS = (
 SUFFIXES = (".urdf", ".xml", ".mjcf", ".sdf", ".par")
 
 
-def load_robotfile(file: PathLike, *, link_limit: int = 1000, byte_limit: int = BYTE_LIMIT) -> Mechanism:
+def load_robotfile(file: PathLike) -> Mechanism:
     """The mechanism that a robot file describes; errors are reported with their line."""
-    root = root_entry(read_yaml(file, byte_limit=byte_limit))
+    root = root_entry(read_yaml(file), "robot")
     fields = root.fields(_KEYS)
     source = None
     if "source" in fields:
@@ -108,7 +108,7 @@ def load_robotfile(file: PathLike, *, link_limit: int = 1000, byte_limit: int = 
             )
         if not path.is_file():
             raise fields["source"].error(f"'{path}' does not exist", "the path is relative to this file")
-        source = read_source(path, link_limit=link_limit, byte_limit=byte_limit)
+        source = read_source(path)
     elif "joints" not in fields:
         raise root.error("'joints' is missing", "list the joints, or give 'source: arm.urdf'")
     robot = build(root, source, {})
@@ -147,7 +147,9 @@ def build(root: Entry, source: Source | None, values: Mapping[str, float]) -> Me
         terms=read_terms(fields["terms"], scope, parts.joints) if "terms" in fields else (),
         payloads=read_payloads(fields["payloads"], scope, parts.bodies) if "payloads" in fields else {},
         limits=read_limits(fields.get("limits"), scope, parts, [a.name for a in actuators]),
-        capsules=_capsules(fields, scope, parts),
+        capsules=read_capsules(fields["capsules"], scope, ("base", *parts.bodies))
+        if "capsules" in fields
+        else parts.capsules,
         start=parts.start,
         prior=parts.prior,
         model=_model(fields["model"]) if "model" in fields else "inverse",
@@ -216,12 +218,6 @@ def _actuators(root: Entry, fields: Mapping[str, Entry], scope: Scope, parts: Pa
     return source_actuators(parts, root.error)
 
 
-def _capsules(fields: Mapping[str, Entry], scope: Scope, parts: Parts) -> dict[str, tuple[Capsule, ...]]:
-    if "capsules" not in fields:
-        return parts.capsules
-    return read_capsules(fields["capsules"], scope, ("base", *parts.bodies))
-
-
 def _gravity(fields: Mapping[str, Entry], scope: Scope, parts: Parts) -> Any:
     return np.array(fields["gravity"].vector(scope.number) if "gravity" in fields else parts.gravity)
 
@@ -280,17 +276,17 @@ def _named_later(fields: Mapping[str, Entry], scope: Scope, robot: Mechanism) ->
     return later
 
 
-def read_source(file: PathLike, *, link_limit: int = LINK_LIMIT, byte_limit: int = BYTE_LIMIT) -> Source:
+def read_source(file: PathLike) -> Source:
     """Read and check the tree of a URDF, MJCF, SDF or .par file."""
     if Path(file).suffix.lower() == ".par":
         from dynid.mechanism.par_file import read_par
 
-        return read_par(file, byte_limit=byte_limit)
-    root = read_elements(file, byte_limit=byte_limit, count_limit=link_limit)
+        return read_par(file)
+    root = read_elements(file)
     if root.tag == "mujoco":
         from dynid.mechanism.mjcf.tree import mjcf_model
 
-        return mjcf_model(root, link_limit=link_limit, byte_limit=byte_limit)
+        return mjcf_model(root)
     if root.tag == "sdf":
         from dynid.mechanism.sdf_tree import sdf_model
 

@@ -5,7 +5,6 @@ Free oscillations and tensions of a robot on cables, as a part of the report.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
@@ -16,7 +15,8 @@ from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError, nearest
 from dynid.estimator.solution import History
 from dynid.mechanism.drive_terms import DRIVE_TERMS, drive_term
-from dynid.report.numbers import number, sigma_text, unit_text, value_text
+from dynid.report.bodies import body_row, far_words, is_known, origins_of
+from dynid.report.numbers import number, unit_text
 from dynid.report.page import Section, render
 from dynid.report.panels import history_figure
 from dynid.report.plots import PALETTE, Figure, band, figure, line, panel, points
@@ -35,7 +35,6 @@ from dynid.report.quality import (
 )
 from dynid.statistics.estimate import Estimate, ParameterEstimate
 from dynid.statistics.friction import curves_of
-from dynid.statistics.uncertainty import student_t
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -43,15 +42,6 @@ if TYPE_CHECKING:
 
 _SHOWN = ("M", "MX", "MY", "MZ", "XX", "YY", "ZZ", "XY", "XZ", "YZ")  # mass first, products last
 _NOTHING = 1e-9  # of the body's largest entry of that unit: solver residual of an exact zero
-# Where a mass comes from, and what that means.
-_MEASURED, _COMBINED, _DESCRIBED = "measured", "only in combination", "from the description"
-_ORIGINS = {
-    _MEASURED: "the log fixes this mass; ± is half of the 95 % interval",
-    _COMBINED: "the log fixes sums with other bodies; with another mass here and there, efforts are the same",
-    _DESCRIBED: "the log shows nothing of this mass",
-}
-_SAME = 1e-3  # of a described mass: a value that differs by less is the described one
-_SILENT = 0.01  # share of the log below which the description alone gives a value
 _FEW = 20  # parameters whose table is not folded
 
 _SYMBOLS = (
@@ -72,9 +62,8 @@ def section(estimate: Estimate) -> Section:
     """Bodies, friction, then the full table of parameters."""
     parts = [parameters(estimate), standard(estimate), history(estimate)]
     drawn, bad = estimate.bodies, estimate.verdict.level == "bad"
-    given = [entry for entry in drawn if entry["mass"] is not None]
-    known = [entry for entry in given if entry["prior_mass"] or entry["mass_sigma"] is not None]
-    bodies = [_body_row(entry) for entry in known]
+    known = [entry for entry in drawn if is_known(entry)]
+    bodies = [body_row(entry) for entry in known]
     drives = drive_table(estimate)
     shown = [p for row in (drives["rows"] if drives else {}).values() for p in row.values()]
     body = render(
@@ -83,9 +72,8 @@ def section(estimate: Estimate) -> Section:
         loads=_loads(estimate, {row["name"] for row in bodies if row["measured"]}),
         bodies=bodies,
         in_sums=len(drawn) - len(known),
-        origins={
-            origin: text for origin, text in _ORIGINS.items() if origin in {b["origin"] for b in bodies}
-        },
+        origins=origins_of(bodies),
+        far=far_words(bodies),
         exported=all(entry["exported"] for entry in drawn),
         exact=all(entry["exact"] for entry in known),
         changed=any(row["change"] for row in bodies),
@@ -105,31 +93,6 @@ def _loads(estimate: Estimate, measured: Collection[str]) -> list[tuple[str, str
     """Name and values of each tool and payload; not of those whose mass is all there is, and in the table."""
     named = [(name.partition(" ")[2], text.replace("+-", "±")) for name, text in loads(estimate)]
     return [(name, text) for name, text in named if name not in measured or "centre" in text]
-
-
-def _body_row(row: Entry) -> dict[str, Any]:
-    share, sigma = row["mass_share"], row["mass_sigma"]
-    half = None if sigma is None else float(student_t(row["mass_dof"] or math.inf, 0.95)) * sigma
-    shown = f"{row['mass']:.4g}" if half is None else value_text(row["mass"], half)
-    prior = row["prior_mass"]
-    silent = share <= _SILENT and prior is not None and abs(row["mass"] - prior) <= _SAME * abs(prior)
-    return {
-        "name": row["name"],
-        "mass": shown,
-        "half": "" if half is None else sigma_text(half),
-        "prior_mass": "-" if prior is None else f"{prior:.4g}",
-        "change": None if not prior or half is None else f"{100.0 * (row['mass'] / prior - 1.0):+z.1f} %",
-        "centre": _millimetres(row["centre"]),
-        "prior_centre": _millimetres(row["prior_centre"]),
-        "origin": _MEASURED if half is not None else _DESCRIBED if silent else _COMBINED,
-        "measured": half is not None,
-        "payload": row["payload"],
-        "positive": row["mass"] >= 0.0,
-    }
-
-
-def _millimetres(place: Sequence[float] | None) -> str:
-    return "-" if place is None else ", ".join(f"{1e3 * x:.1f}" for x in place).replace("-0.0", "0.0")
 
 
 def drive_table(estimate: Estimate) -> Mapping[str, Any] | None:

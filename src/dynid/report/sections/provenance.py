@@ -53,10 +53,12 @@ def section(estimate: Estimate) -> Section:
 def command_line(arguments: list[str]) -> str:
     """The command that wrote this page, from where it was run; empty where another program did.
 
-    Paths are relative, as in the result: the page may be sent to others.
+    Paths are relative, as in the result: the page may be sent to others. A run of a campaign has no command
+    of its own: its page is the same whichever process or cluster made it.
     """
     program = Path(arguments[0]) if arguments else Path()
     ours = program.stem == "dynid" or program.parts[-2:] == ("dynid", "__main__.py")
+    ours = ours and arguments[1:2] != ["campaign"]
     return shlex.join(["dynid", *map(_as_seen, arguments[1:])]) if ours else ""
 
 

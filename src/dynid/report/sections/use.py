@@ -13,16 +13,17 @@ from dynid.report.corrected import FILE, change_words, corrected_experiment, pro
 from dynid.report.page import Section, render
 from dynid.report.quality import (
     Quality,
+    certainty,
     compared,
     consequences,
     coverage,
-    evidence,
     findings,
     first_reasons,
     is_consequence,
-    judged,
+    judged_on,
     largest_errors,
     quality,
+    separation,
 )
 from dynid.report.robot_view import robot_view
 from dynid.report.sections.provenance import command_line
@@ -31,7 +32,7 @@ from dynid.statistics.estimate import Estimate
 from dynid.statistics.estimate_parts import LIMITS
 
 _USES = {
-    "": "general use: predicting torques, feedforward",
+    "": "predicting torques and feedforward (general use)",
     "feedforward": "feedforward control",
     "simulation": "simulation",
     "payload": "knowing the payload",
@@ -41,6 +42,8 @@ _KINDS = {
     "equation": "describing free motion on the cables",
     "reading": "removing the tool from the readings of the sensor",
 }
+_WORST = {"effort": "joint", "power": "error"}  # else as they are called
+_MEASURED = {"power": "measured power", "wrench": "measured wrenches", "equation": "load of 1 kg"}
 _OTHER_USE = {  # what cannot be exported
     "equation": "for kilograms, give the mass of the platform in the robot file (`known:`), identify again",
     "reading": "subtract the tool from the readings: `compensation.py`",
@@ -49,6 +52,9 @@ _WRITE = (
     "`dynid identify . --write-experiment again.yaml` writes the experiment as a file;"
     " edit it and run `dynid identify again.yaml`"
 )
+_OTHER_PURPOSES = "to use it for simulation, payloads or collision detection, have it judged for that"
+_JUDGE_FILES = "`dynid identify . --for simulation --out ../simulation` (or `payload`, `collision`)"
+_JUDGE = 'identify again with `purpose="simulation"`, `"payload"` or `"collision"`'
 _SECTIONS = {"description": "Is the description right?", "logs": "Was the log good?"}
 _WORDS = {"good": "good", "care": "with care", "bad": "do not use"}
 
@@ -71,10 +77,15 @@ def section(estimate: Estimate) -> Section:
         limits=LIMITS.get(verdict.purpose, LIMITS[""]),
         spoiled=spoiled,
         largest=largest_errors(verdict.joints),
+        worst_of=_WORST.get(kind, kind),
         named=_named(estimate),
-        evidence=evidence(estimate) if verdict.level != "bad" else judged(estimate),
+        judged_on=judged_on(estimate),
+        certainty=certainty(estimate),
+        separation=separation(estimate),
+        residual=estimate.fit.residual_percent,
+        measured=_MEASURED.get(kind, f"measured {kind}s"),
         impossible=verdict.level != "bad" and kind in ("effort", "power") and _impossible(estimate),
-        from_files=_from_files(estimate),
+        unjudged=_unjudged(estimate),
         unseen_fault=verdict.level == "bad" and all(joint.level == "good" for joint in verdict.joints),
         zeros=sum(quality(p) is Quality.ZERO for p in estimate.parameters),
         first=first,
@@ -98,6 +109,12 @@ def section(estimate: Estimate) -> Section:
     return Section("use", "Can I use it?", body)
 
 
+def _unjudged(estimate: Estimate) -> bool:
+    """Whether a usable result may be good for a use for which it was not judged."""
+    verdict = estimate.verdict
+    return not verdict.purpose and verdict.level != "bad" and compared(estimate) in ("effort", "power")
+
+
 def _impossible(estimate: Estimate) -> bool:
     return any(item.code == "not-physical" for item in (*estimate.verdict.reasons, *estimate.warnings))
 
@@ -109,7 +126,11 @@ def _named(estimate: Estimate) -> dict[str, str]:
         joint.name: [str(k) for k, reason in reasons if f"'{joint.name}'" in reason.text]
         for joint in estimate.verdict.joints
     }
-    return {name: f"reason {', '.join(numbers)}" for name, numbers in found.items() if numbers}
+    return {
+        name: f"reason{'s' if len(numbers) > 1 else ''} {', '.join(numbers)}"
+        for name, numbers in found.items()
+        if numbers
+    }
 
 
 def _steps(estimate: Estimate) -> list[str]:
@@ -161,7 +182,9 @@ def _steps(estimate: Estimate) -> list[str]:
                 "to export a model, find physically possible parameters first:"
                 " `dynid identify . --estimator consistent --out ../consistent`"
             )
-    return [*steps, _OTHER_USE.get(compared(estimate), export)]
+    judge = _JUDGE_FILES if _from_files(estimate) else _JUDGE
+    asked = [f"{_OTHER_PURPOSES}: {judge}"] if _unjudged(estimate) else []
+    return [*steps, _OTHER_USE.get(compared(estimate), export), *asked]
 
 
 def _with_numbers(remedy: str, reasons: Sequence[Notice]) -> str:

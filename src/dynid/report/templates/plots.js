@@ -368,21 +368,26 @@ window.dynid = window.dynid || {};
       if (next !== undefined) { e.preventDefault(); self.setZoom(next); }
     });
   };
-  Figure.prototype.csv = function () {
+  // Of panels: lists of a heading and numbers; `bare`: headings without the title of the panel.
+  Figure.prototype.columns = function (panels, bare) {
     let last = "";
-    const columns = [], quote = function (v) { return '"' + String(v).replace(/"/g, '""') + '"'; };
-    this.panels.forEach(function (pair) {
-      const panel = pair[0], title = panel.spec.title || "";
+    const columns = [];
+    panels.forEach(function (pair) {
+      const panel = pair[0], title = bare ? "" : panel.spec.title || "";
       panel.series.forEach(function (s) {
         if (s.kind === "heat") { panel.y.names.forEach(function (n, i) { columns.push([n].concat(Array.from(values(s.values)).slice(i * panel.y.names.length, (i + 1) * panel.y.names.length))); }); return; }
         const shown = function (axis, v) { return Array.from(v, function (k) { return axis.names ? axis.names[k] : axis.log ? Math.pow(10, k) : k; }); };
         const x = [panel.x.title || "x"].concat(shown(panel.x, s.x)), key = x.join();
         if (key !== last) { columns.push(x); last = key; } // one column for all series after it
         (s.parts || [s]).forEach(function (one) { if (one.y) { const name = one.name || panel.y.title || "value"; columns.push([(title.includes(name) ? title : title + " " + name).trim()].concat(shown(panel.y, one.y))); } });
-        if (s.half) { columns.push([title + " half of the interval"].concat(Array.from(s.half))); }
-        if (s.low) { columns.push([title + " low"].concat(Array.from(s.low))); columns.push([title + " high"].concat(Array.from(s.high))); }
+        if (s.half) { columns.push([(title + " half of the interval").trim()].concat(Array.from(s.half))); }
+        if (s.low) { columns.push([(title + " low").trim()].concat(Array.from(s.low))); columns.push([(title + " high").trim()].concat(Array.from(s.high))); }
       });
     });
+    return columns;
+  };
+  Figure.prototype.csv = function () {
+    const columns = this.columns(this.panels), quote = function (v) { return '"' + String(v).replace(/"/g, '""') + '"'; };
     const n = Math.max.apply(null, columns.map(function (c) { return c.length; }).concat([0])), lines = [];
     for (let i = 0; i < n; i++) {
       lines.push(columns.map(function (c) { const v = c[i]; return v === undefined || v !== v ? "" : typeof v === "number" ? String(+v.toPrecision(7)) : quote(v); }).join(","));
@@ -426,22 +431,37 @@ window.dynid = window.dynid || {};
     document.body.appendChild(link); link.click(); link.remove();
     setTimeout(function () { URL.revokeObjectURL(address); }, 1000);
   };
-  // A table behind every plot, made when it is opened.
+  // A table behind every plot, made when it is opened: of all panels if that fits, else of one that is chosen.
   document.querySelectorAll("details.behind").forEach(function (fold) {
     fold.addEventListener("toggle", function () {
       const figure = figures.find(function (one) { return one.target.id === fold.dataset.plot; });
       if (!fold.open || fold.querySelector("table") || !figure) { return; }
-      const rows = figure.csv().trim().split("\n").map(function (line) { const found = line.match(/("([^"]|"")*"|[^,]*)(,|$)/g); if (!/,$/.test(found[found.length - 2] || "")) { found.pop(); } return found.map(function (c) { return c.replace(/,$/, "").replace(/^"|"$/g, "").replace(/""/g, '"'); }); });
-      const step = Math.max(1, Math.ceil((rows.length - 1) / 40)), table = html("table", "", html("div", "scroll", fold));
-      // Rounding errors beside the largest value of a column are zero.
-      const least = rows[0].map(function (_, k) { return 1e-9 * rows.slice(1).reduce(function (m, r) { return Math.max(m, Math.abs(r[k]) || 0); }, 0); });
-      html("caption", "", table, fold.dataset.caption + (step > 1 ? ", one row in " + step : ""));
-      rows.forEach(function (cells, i) {
-        if (i && (i - 1) % step) { return; }
-        const tr = html("tr", "", table);
-        cells.forEach(function (cell, k) { const made = html(i ? "td" : "th", "n", tr, i && cell && isFinite(cell) ? Math.abs(cell) < least[k] ? "0" : String(+(+cell).toPrecision(5)) : cell); if (!i) { made.scope = "col"; } });
-      });
-      table.parentNode.tabIndex = 0;
+      const panels = figure.panels, all = figure.columns(panels), chosen = panels.length < 2 || all.length * 110 > fold.clientWidth;
+      const names = panels.map(function (pair, i) { return pair[0].spec.title || String(i + 1); }), choice = chosen && panels.length > 1 && html("select", "", fold);
+      const box = html("div", "scroll", fold);
+      box.tabIndex = 0; box.setAttribute("role", "group"); box.setAttribute("aria-label", "numbers: " + fold.dataset.caption);
+      function fill(k) {
+        const columns = chosen ? figure.columns([panels[k]], true) : all, table = html("table", "");
+        const size = columns.map(function (c) { return c.reduce(function (m, v) { return Math.max(m, Math.abs(v) || 0); }, 0); }), largest = Math.max.apply(null, size);
+        const steps = columns.map(function (c) { return Math.max(1, Math.ceil((c.length - 1) / 40)); }), thin = Math.max.apply(null, steps);
+        html("caption", "", table, fold.dataset.caption + (choice ? ": " + names[k] : "") + (thin > 1 ? ", one value in " + thin : ""));
+        const n = Math.max.apply(null, columns.map(function (c, i) { return Math.ceil((c.length - 1) / steps[i]); }));
+        for (let i = -1; i < n; i++) {
+          const tr = html("tr", "", table);
+          columns.forEach(function (c, j) {
+            // Rounding errors beside the largest value are zero.
+            const v = c[i < 0 ? 0 : 1 + i * steps[j]], cell = html(i < 0 ? "th" : "td", "n", tr, typeof v !== "number" ? v : v !== v ? "" : Math.abs(v) < 1e-9 * (chosen ? largest : size[j]) ? "0" : String(+v.toPrecision(5)));
+            if (i < 0) { cell.scope = "col"; }
+          });
+        }
+        box.replaceChildren(table);
+      }
+      if (choice) {
+        choice.setAttribute("aria-label", "plot of these numbers");
+        names.forEach(function (name, k) { html("option", "", choice, name).value = k; });
+        choice.addEventListener("change", function () { fill(+choice.value); });
+      }
+      fill(0);
     });
   });
   dynid.redraw = function () { figures.forEach(function (one) { if (one.drawn) { one.draw(); } }); };

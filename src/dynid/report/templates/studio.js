@@ -4,7 +4,7 @@
   const base = location.pathname.replace(/[^/]*$/, ""), reading = "/" + id("load").dataset.reading + "/";
   const boxes = ["period", "floor", "clearance", "home", "search", "starts", "after", "controllers", "controller_rate"]; // of a motion
   let kept = []; // what the motion of an opened file is in addition to
-  let state = null, listed = 0, drawn = -1, shownResults = "", shownMotions = "", suggested = {}, timer = 0, turn = Promise.resolve(), lost = false, held = null;
+  let state = null, listed = 0, drawn = -1, shownResults = "", shownMotions = "", shownOffers = "", dismissed = false, suggested = {}, timer = 0, turn = Promise.resolve(), lost = false, held = null;
   const frames = {};
 
   function id(name) { return document.getElementById(name); }
@@ -18,6 +18,7 @@
   function lines(name) { return id(name).value.split("\n").map(function (one) { return one.trim(); }).filter(Boolean); }
   function option(value, text, chosen) { const one = make("option", text, { value: value }); one.selected = chosen; return one; }
   function number(x) { return x === null || x === undefined ? "" : Number(x).toPrecision(4).replace(/\.?0+(e|$)/, "$1"); }
+  function given(text, usual) { const value = text.trim(); return value === "" ? usual : Number.isFinite(Number(value)) ? Number(value) : value; } // other text is refused with a reason
   function short(path) { return path.startsWith(state.folder + "/") ? path.slice(state.folder.length + 1) : path; }
   function light(level) { return make("span", null, { "class": "light " + level, "aria-hidden": "true" }); }
   function words(holder, text) { // words between backticks are code
@@ -33,6 +34,11 @@
   }
   function trouble(text) { id("trouble").hidden = !text; words(id("trouble").firstElementChild, text); }
 
+  function busy(name) {
+    id("busy").hidden = !name;
+    id("busy").firstElementChild.textContent = { load: "reading robot and logs ...", map: "reading the logs ...", settings: "changing the settings ...", open: "reading the result ..." }[name] || "please wait ...";
+  }
+
   // One request after the other: two at once may be served in any order, and an older answer would replace a newer one.
   function ask(name, body) { function go() { return answered(name, body); } turn = turn.then(go, go); }
   function later(seconds) { window.clearTimeout(timer); timer = window.setTimeout(function () { ask("state"); }, 1000 * seconds); }
@@ -41,11 +47,12 @@
     const request = body === undefined ? { cache: "no-store" } : { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(Object.assign(seen, body)) };
     let found;
     try {
-      const answer = await fetch(base + name, request);
-      if (answer.status === 403) { lost = true; trouble("this address is no longer valid: open the one that `dynid studio` printed last"); return; }
+      const waits = body && window.setTimeout(function () { busy(name); }, 300);
+      const answer = await fetch(base + name, request).finally(function () { window.clearTimeout(waits); busy(""); });
+      if (answer.status === 403) { lost = true; trouble("This address is no longer valid: open the one that `dynid studio` printed last."); return; }
       found = await answer.json();
-    } catch (error) { lost = true; trouble("the studio does not answer: is it still running?"); later(2); return; }
-    if (found.error !== undefined) { if (body !== undefined) { await answered("state"); } trouble(found.error); return; }
+    } catch (error) { lost = true; trouble("The studio does not answer. If it has ended, start `dynid studio` again, and open the address that it prints."); id("job").hidden = true; later(2); return; }
+    if (found.error !== undefined) { if (body !== undefined) { await answered("state"); } if (["map", "settings"].includes(name)) { showLoaded(true); } trouble(found.error); return; } // the boxes show what is used
     if (body !== undefined || lost) { trouble(""); }
     lost = false;
     show(found);
@@ -55,8 +62,9 @@
     const before = state;
     state = found;
     id("folder").textContent = state.folder;
-    if (!before) { first(); }
+    if (!before) { first(); dismissed = Boolean(state.job && !state.job.running && !state.job.error); }
     showJob();
+    showOffered();
     const changed = !before || before.revision !== state.revision;
     showLoaded(changed);
     showCheck();
@@ -72,7 +80,6 @@
     if (state.job && state.job.running) { later(0.4); }
   }
   function first() {
-    fill(id("robots"), state.robots.map(function (name) { return make("option", null, { value: name }); }));
     fill(id("model"), [option("", "of the robot", true)].concat(state.models.map(function (name) { return option(name, name, false); })));
     fill(id("estimator"), [option("", "left open", true)].concat(state.estimators.map(function (name) { return option(name, name, false); })));
     [["formats", state.formats], ["controllers", state.controllers]].forEach(function (one) {
@@ -83,15 +90,34 @@
       }));
     });
   }
+  function showOffered() { // files of the folder, and results that are not listed yet
+    const found = state.offered, text = JSON.stringify(found);
+    if (text === shownOffers) { return; }
+    shownOffers = text;
+    [["robots", found.robots.concat(state.robots)], ["earlier-results", found.results]].forEach(function (one) {
+      fill(id(one[0]), one[1].map(function (name) { return make("option", null, { value: name }); }));
+    });
+    document.querySelectorAll("select[data-adds]").forEach(function (one) {
+      one.hidden = !found.logs.length;
+      fill(one, [option("", "add a log of this folder", true)].concat(found.logs.map(function (name) { return option(name, name, false); })));
+    });
+  }
+  const places = { check: ["doctor", "Show the findings"], excite: ["motion", "Show the motion"], identify: ["results", "Show the result"], compare: ["results", "Show the comparison"], export: ["export", "Show the files"] };
   function showJob() {
     const job = state.job, box = id("job");
-    box.hidden = !job;
+    if (job && job.running) { dismissed = false; }
+    box.hidden = !job || dismissed;
     if (!job) { return; }
     box.querySelector("strong").textContent = job.task;
     const bar = box.querySelector("progress");
-    bar.hidden = !job.running; bar.value = job.share;
+    bar.hidden = !job.running;
+    if (job.share > 0 && job.share < 1) { bar.value = job.share; } else { bar.removeAttribute("value"); } // something without a known end
     id("cancel").hidden = !job.running;
-    words(box.querySelector("span"), job.running ? job.stage : job.error || "done");
+    id("dismiss").hidden = job.running;
+    const leads = job.error ? /columns: ?{/.test(job.error) && ["columns", "Change the columns"] : places[job.task];
+    id("outcome").hidden = job.running || !leads;
+    if (leads) { id("outcome").href = "#" + leads[0]; id("outcome").textContent = leads[1]; }
+    words(box.querySelector("span"), job.running ? job.stage + ", " + job.seconds + " s" : job.error || "done");
     ["check", "run", "pair", "export", "design"].forEach(function (name) {
       (name === "check" ? [id(name)] : id(name).querySelectorAll("button")).forEach(function (one) { one.disabled = job.running; });
     });
@@ -100,19 +126,31 @@
     const loaded = state.loaded;
     if (loaded && !(state.job && state.job.running)) { suggest("name", loaded.free); suggest("design-name", loaded.motion); }
     if (!loaded || !changed) { return; }
-    id("robot-name").value = loaded.robot;
-    id("logs").value = loaded.given.join("\n");
-    id("unseen").value = loaded.validate.join("\n");
+    if (drawn !== state.read) { // what is typed since then stays
+      id("robot-name").value = loaded.robot;
+      id("logs").value = loaded.given.join("\n");
+      id("unseen").value = loaded.validate.join("\n");
+      showUnread();
+    }
     ["model", "estimator", "auto", "hold_out", "purpose"].forEach(function (key) { id(key).value = loaded.settings[key] === null ? "" : loaded.settings[key]; });
     const said = [make("p", loaded.bodies + " bodies, joints: " + loaded.joints.join(", "))];
     loaded.logs.forEach(function (log) { said.push(make("p", log.name + ": " + log.samples + " samples, " + number(log.seconds) + " s, " + number(log.rate) + " Hz")); });
-    if (loaded.refusal) { const box = make("div", null, { "class": "warning stop" }); box.append(words(make("p", null, { "class": "text" }), loaded.refusal)); if (loaded.columns.names.length) { const hint = make("p", "Here: choose the column of each signal in the table "); hint.append(make("a", "Columns", { href: "#columns" }), "."); box.append(hint); } said.push(box); }
+    if (loaded.refusal) { const box = make("div", null, { "class": "warning stop" }); box.append(words(make("p", null, { "class": "text" }), loaded.refusal)); if (loaded.columns.names.length) { box.append(columnHint()); } said.push(box); }
     fill(id("loaded"), said);
     document.querySelectorAll("#design .driven").forEach(function (one) { one.hidden = loaded.swings; });
     document.querySelectorAll("#design .swinging").forEach(function (one) { one.hidden = !loaded.swings; });
     fill(id("rows"), loaded.columns.rows.map(function (row) { return columnRow(row, loaded.columns.names); }));
     fill(id("chips"), loaded.columns.names.map(chip));
-    if (drawn !== state.revision) { drawn = state.revision; frame("view", base + "view?" + drawn); }
+    if (drawn !== state.read) { drawn = state.read; id("drawing").hidden = false; frame("view", base + "view?" + drawn); }
+  }
+  function columnHint() { // messages name options of commands and keys of files
+    const hint = make("p", "Here: choose column, unit and scale of each signal in the table ");
+    hint.append(make("a", "Columns", { href: "#columns" }), ". A scale of -1 changes a sign.");
+    return hint;
+  }
+  function showUnread() { // what is typed is used only after Load
+    const loaded = state && state.loaded;
+    id("unread").hidden = !loaded || id("robot-name").value.trim() === loaded.robot && lines("logs").join() === loaded.given.join() && lines("unseen").join() === loaded.validate.join();
   }
   // What an opened file asks for besides an identification: the forms show it, and what they have no box for as text.
   function showAsked(opened) { // if not opened just now, what was typed since then stays
@@ -158,7 +196,7 @@
     const delay = make("input", null, { size: "7", "aria-label": "delay of " + row.key + " in seconds", value: row.delay });
     fill(column, [option("", row.column ? "(let dynid choose)" : "(none)", !row.column)].concat(names.map(function (name) { return option(name, name, name === row.column); })));
     fill(unit, [option("", row.key === "t" ? "inferred" : "SI", !row.unit)].concat(state.units.map(function (name) { return option(name, name, name === row.unit); })));
-    function map(name, more) { ask("map", Object.assign({ key: row.key, column: name, scale: Number(scale.value), offset: Number(offset.value), delay: Number(delay.value) }, more)); }
+    function map(name, more) { ask("map", Object.assign({ key: row.key, column: name, scale: given(scale.value, 1), offset: given(offset.value, 0), delay: given(delay.value, 0) }, more)); }
     column.addEventListener("change", function () { map(column.value, {}); }); // with the unit in its name
     [unit, scale, offset, delay].forEach(function (one) {
       one.addEventListener("change", function () { if (column.value) { map(column.value, { unit: unit.value }); } });
@@ -191,6 +229,7 @@
       title.append(light(one.severity), make("span", one.code, { "class": "code" }), document.createTextNode(" (" + (one.refused ? "refused" : one.severity) + ") "), words(make("span"), one.text));
       box.append(title);
       if (one.remedy) { box.append(words(make("p", null, { "class": "remedy" }), one.remedy)); }
+      if (/columns: ?{/.test(one.remedy)) { box.append(columnHint()); }
       return box;
     })));
   }
@@ -253,12 +292,12 @@
     }
     line.append(make("span", short(one.path), { "class": "muted" }));
     const fold = make("details"), table = make("table"), head = make("tr"), holder = make("div", null, { "class": "scroll" });
-    ["parameter", "value", "sigma", "sigma in %", "unit"].forEach(function (name) { head.append(make("th", name, { scope: "col" })); });
+    ["parameter", "value", "sigma", "sigma in %", "unit"].forEach(function (name, at) { head.append(make("th", name, { scope: "col", "class": at % 4 ? "n" : "" })); });
     table.append(head);
     one.parameters.forEach(function (p) {
       const row = make("tr");
       row.append(make("th", p.name, { scope: "row" }));
-      [number(p.value), number(p.sigma), number(p.percent), p.unit].forEach(function (cell) { row.append(make("td", cell)); });
+      [number(p.value), number(p.sigma), number(p.percent), p.unit].forEach(function (cell, at) { row.append(make("td", cell, { "class": at < 3 ? "n" : "unit" })); });
       table.append(row);
     });
     holder.append(table);
@@ -269,18 +308,22 @@
   function open(place) { frame("shown", reading + place); id("shown").scrollIntoView(); }
 
   id("files").addEventListener("submit", function (e) { e.preventDefault(); id("name").value = id("design-name").value = ""; ask("load", { robot: id("robot-name").value, logs: lines("logs"), validate: lines("unseen") }); });
+  id("files").addEventListener("input", showUnread);
+  new ResizeObserver(function () { // the end of the page is not behind it
+    const high = id("status").getBoundingClientRect().height;
+    document.body.style.paddingBottom = document.documentElement.style.scrollPaddingBottom = high + 30 + "px";
+  }).observe(id("status"));
   id("theme").addEventListener("click", function () { window.setTimeout(function () { Object.keys(frames).forEach(function (name) { frame(name, frames[name]); }); }, 0); });
   id("check").addEventListener("click", function () { ask("check", {}); });
   id("cancel").addEventListener("click", function () { ask("cancel", {}); });
   ["model", "estimator", "auto", "hold_out", "purpose"].forEach(function (key) {
-    id(key).addEventListener("change", function () { const value = id(key).value.trim(); ask("settings", { [key]: value === "" ? null : key === "hold_out" ? Number(value) : value }); });
+    id(key).addEventListener("change", function () { ask("settings", { [key]: key === "hold_out" ? given(id(key).value, null) : id(key).value || null }); });
   });
   id("design").addEventListener("submit", function (e) {
     e.preventDefault();
     const asked = { name: id("design-name").value }, after = id("design-after").value;
     boxes.filter(function (key) { return !id(key === "controllers" ? key : "design-" + key).closest("[hidden]"); }).forEach(function (key) {
-      const value = key === "controllers" ? "" : id("design-" + key).value.trim();
-      asked[key] = value === "" ? null : Number.isFinite(Number(value)) ? Number(value) : value;
+      asked[key] = key === "controllers" ? null : given(id("design-" + key).value, null);
     });
     if ("home" in asked) { asked.home = id("design-home").value.split(/[,;]/).map(function (one) { return one.trim(); }).filter(Boolean); }
     if ("controllers" in asked) { asked.controllers = ticked("controllers"); }
@@ -294,9 +337,20 @@
     e.preventDefault();
     ask("export", { result: Number(id("which").value), formats: ticked("formats") });
   });
-  id("view").addEventListener("load", function () {
-    const page = id("view").contentDocument;
-    if (page) { id("view").style.height = Math.ceil(page.body.getBoundingClientRect().bottom) + 20 + "px"; }
+  document.querySelectorAll("select[data-adds]").forEach(function (one) {
+    one.addEventListener("change", function () {
+      const box = id(one.dataset.adds), given = lines(box.id);
+      if (one.value && !given.includes(one.value)) { box.value = given.concat(one.value).join("\n"); }
+      one.value = "";
+      showUnread();
+    });
+  });
+  id("dismiss").addEventListener("click", function () { dismissed = true; id("job").hidden = true; });
+  id("view").addEventListener("load", function () { // as high as its page, also if the width changes
+    const body = id("view").contentDocument && id("view").contentDocument.body;
+    if (!body) { return; }
+    id("drawing").hidden = true;
+    new ResizeObserver(function () { id("view").style.height = Math.ceil(body.getBoundingClientRect().height) + 4 + "px"; }).observe(body);
   });
   window.addEventListener("focus", function () { ask("state"); }); // another tab may have changed it
   ask("state");

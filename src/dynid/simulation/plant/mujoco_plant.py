@@ -27,13 +27,7 @@ from dynid.simulation.plant.equalities import place_helper
 from dynid.simulation.plant.mujoco_model import PlantModel, mujoco_model
 from dynid.simulation.plant.reference import Reference
 from dynid.simulation.plant.run import PlantRun, check_tracking
-from dynid.simulation.plant.settings import (
-    DEFAULT_STEP,
-    STIFF,
-    PlantSettings,
-    Softness,
-    substeps,
-)
+from dynid.simulation.plant.settings import PlantSettings
 
 _BLOCK = 64  # logged samples per block of the reference
 
@@ -52,32 +46,6 @@ def plant_at(
     """The plant of a robot at a state; arguments as for `ForwardPlant`."""
     built = mujoco_model(mechanism, truth, payloads=mounted, step=step, softness=settings.softness)
     return Stepper(built, q, dq, settings.friction, efforts, freedoms)
-
-
-def release(
-    mechanism: Mechanism,
-    truth: Float[Array, "p"] | Mapping[str, float],
-    q: Float[Array, "q"],
-    dq: Float[Array, "v"],
-    *,
-    rate: float,
-    duration: float,
-    step: float = DEFAULT_STEP,
-    softness: Softness = STIFF,
-    payloads: tuple[str, ...] = (),
-) -> PlantRun:
-    """The plant without motor efforts, from a given state: without friction it conserves energy.
-
-    Args:
-        q: All tree positions, on the loops, shape (n_q,).
-        dq: All tree velocities, along the loops, shape (n_v,), per s.
-        step: Longest step, in [s].
-        softness: Of the loops.
-        mechanism, truth, rate, duration, payloads: As for `run_plant`.
-    """
-    n_steps = substeps(rate, step)
-    built = mujoco_model(mechanism, truth, payloads=payloads, step=1.0 / (rate * n_steps), softness=softness)
-    return Stepper(built, q, dq).recorded(np.arange(round(duration * rate) + 1) / rate, n_steps)
 
 
 _RANK_RTOL = 1e-9  # of the largest singular value of the equations: redundant ones
