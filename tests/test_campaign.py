@@ -616,7 +616,7 @@ def test_robots_whose_friction_grows_are_found_without_false_alarms():
 
 def test_a_fleet_with_few_dates_gives_no_all_clear():
     """Five days of three robots prove large changes only: the largest is named, with what it would need."""
-    found = fleet_of(_fleet(4, lambda month: 0.04 * month, months=5, robots=3))
+    found = fleet_of(_fleet(4, lambda month: 0.03 * month, months=5, robots=3))
     assert not found.changes
     assert re.search(
         r"the largest, a \w+ of Fv_2 of r[0-2] by \+\d+\.\d %, has \d+\.\d sigma; .* need about \d+",
