@@ -619,7 +619,7 @@ def test_a_fleet_with_few_dates_gives_no_all_clear():
     found = fleet_of(_fleet(4, lambda month: 0.03 * month, months=5, robots=3))
     assert not found.changes
     assert re.search(
-        r"the largest, a \w+ of Fv_2 of r[0-2] by \+\d+\.\d %, has \d+\.\d sigma; .* need about \d+",
+        r"the largest, a \w+ of Fv_2 of r[0-2] by \+\d+\.\d %, has \d+\.\d+ sigma; .* need about \d+",
         found.unproved,
     )
     many = fleet_of(_fleet(1, lambda month: 0.03 * month))
