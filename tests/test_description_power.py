@@ -10,8 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.checks.moderated import _inverse_trigamma, usual_factor
+from dynid.checks.moderated import usual_factor
 from dynid.checks.residuals import check_residuals
+from dynid.common.distributions import inverse_trigamma
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice
 from dynid.excitation.random_motion import random_motion
@@ -122,7 +123,7 @@ def test_the_inverse_of_the_trigamma_function() -> None:
     from scipy.special import polygamma
 
     for x in (0.05, 0.5, 3.0, 200.0):
-        assert _inverse_trigamma(float(polygamma(1, x))) == pytest.approx(x, rel=1e-6)
+        assert inverse_trigamma(float(polygamma(1, x))) == pytest.approx(x, rel=1e-6)
 
 
 def test_evidence_continues_where_probabilities_underflow() -> None:

@@ -16,7 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from dynid.campaign.trend import LEAST, Fits, Sample, Series, fits, root, scatter, series_of
+from dynid.campaign.alike import compared
+from dynid.campaign.serial import serial_factors
+from dynid.campaign.spread import Prior, priors
+from dynid.campaign.trend import LEAST, Sample, Series, daily, fits, scatter, series_of
 from dynid.common.arrays import Array, Float
 from dynid.common.distributions import student_quantile, student_tails
 from dynid.mechanism.drive_terms import DRIVE_TERMS
@@ -24,7 +27,6 @@ from dynid.mechanism.inertia import SYMBOLS
 
 ALARM = 0.05  # probability of any false alarm
 _NEAR_ZERO = 300.0  # percent of a mean that is too near zero to be a reference
-ROBOTS = 5  # robots of which one can differ from the others
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,10 @@ class Pooled:
     Attributes:
         mean, sigma: Of the population, and its deviation.
         between: Deviation between robots.
-        unlike: Robots that differ from the others, with the corrected probability.
+        p: Corrected probability of such differences between robots that are alike; None: not tested, as no
+            robot has two days.
+        unlike: Robots that stand apart from most others, with the corrected probability; of fewer than
+            `LEAST_ROBOTS` none is tested.
     """
 
     variant: str
@@ -85,8 +90,21 @@ class Pooled:
     mean: float
     sigma: float
     between: float
+    p: float | None
     unlike: tuple[tuple[str, float], ...] = ()
     description: str = ""
+
+    @property
+    def relative(self) -> float:
+        """Deviation between robots over the mean."""
+        return self.between / abs(self.mean) if self.mean else math.inf
+
+    @property
+    def size(self) -> str:
+        """The same in words; in its unit if the mean is near zero."""
+        if 100.0 * self.relative < _NEAR_ZERO:
+            return f"{100.0 * self.relative:.2g} % of the mean"
+        return f"{self.between:.2g} {self.unit}".strip()
 
     @property
     def words(self) -> str:
@@ -132,11 +150,6 @@ class Fleet:
     pooled: tuple[Pooled, ...] = ()
     unproved: str = ""
 
-    @property
-    def untested(self) -> bool:
-        """Whether there are too few robots to test differences between them."""
-        return all(entry.robots < ROBOTS for entry in self.pooled)
-
     def document(self) -> dict[str, Any]:
         """For `summary.json`."""
         return {
@@ -154,24 +167,32 @@ def fleet_of(samples: Iterable[Sample]) -> Fleet:
     for sample in samples:
         key = (sample.description, sample.variant, sample.parameter, sample.unit)
         groups.setdefault(key, []).append(sample)
+    histories = [
+        History(variant, parameter, unit, description, series_of(members))
+        for (description, variant, parameter, unit), members in groups.items()
+    ]
+    every = [daily(history.series) for history in histories]
+    extras = [scatter(series) for series in every]
+    owners = [
+        [(robot, history.description, history.variant) for robot in history.series.robots]
+        for history in histories
+    ]
     changes: list[_Tested] = []
     pooled: list[Pooled] = []
-    histories: list[History] = []
-    most = 0  # dates of a robot
-    for (description, variant, parameter, unit), members in groups.items():
-        series = series_of(members)
-        histories.append(History(variant, parameter, unit, description, series))
-        dates = series.different
-        most = max(most, int(dates.max()))
-        extra, freedom = scatter(series)
-        long = series.rows(dates >= LEAST)
-        changes += _tested(long, fits(long, extra), freedom, members[0]) if long.robots else []
+    most = 0  # days of a robot
+    for history, series, extra, prior, factor in zip(
+        histories, every, extras, priors(every, extras, owners), serial_factors(every, extras), strict=True
+    ):
+        most = max(most, int(series.counts.max()))
+        long = series.counts >= LEAST
+        if np.any(long):
+            changes += _tested(series.rows(long), extra, prior.rows(long), factor[long], history)
         if len(series.robots) > 1:
-            pooled.append(_pooled(series, extra, members[0]))
+            pooled.append(_pooled(series, extra, prior, history))
     looks = most - LEAST + 1
     alarms = _with_causes(_alarms([one.change for one in changes], looks))
     unproved = "" if alarms or most < 2 else _unproved(changes, looks)
-    return Fleet(tuple(histories), alarms, _with_unlike(pooled), unproved)
+    return Fleet(tuple(histories), alarms, _corrected(pooled), unproved)
 
 
 @dataclass(frozen=True)
@@ -191,43 +212,50 @@ def _factor(looks: int) -> float:
 def _unproved(tested: Sequence[_Tested], looks: int) -> str:
     """Why nothing is reported: few dates prove a change of no size, and that is no all-clear."""
     if not tested:
-        return f"changes over time are tested from {LEAST} dates of a robot on"
+        return f"changes over time are tested from {LEAST} days of a robot on"
     largest = max(tested, key=lambda one: one.deviations)
     change = largest.change
     needed = student_quantile(largest.freedom, 1.0 - ALARM / (4.0 * len(tested) * _factor(looks)))
     return (
         f"no change over time is significant: the largest, a {change.kind} of {change.words} of"
-        f" {change.robot} by {change.size}, has {largest.deviations:.3g} sigma; these dates and robots need"
-        f" about {needed:.3g}, more dates fewer"
+        f" {change.robot} by {change.size}, has {largest.deviations:.3g} sigma; these days and robots need"
+        f" about {needed:.3g}, more days fewer"
     )
 
 
-def _tested(series: Series, made: Fits, freedom: float, like: Sample) -> list[_Tested]:
+def _tested(
+    series: Series, extra: float, prior: Prior, factor: Float[Array, "r"], of: History
+) -> list[_Tested]:
     """The likelier of a drift and a step of each robot, with its probability by chance before correction."""
+    made = fits(series, extra)
+    own = series.counts - 2.0
+    freedom = prior.freedom + own
+    slope = made.slope / (made.slope_sigma * np.sqrt(factor * prior.moderated(made.line, own)))
+    jump = made.jump / (made.jump_sigma * np.sqrt(factor * prior.moderated(made.step, own)))
     tested = []
     for i, robot in enumerate(series.robots):
-        drift = student_tails(freedom, float(made.slope[i] / made.slope_sigma[i]))
-        one_place = student_tails(freedom, float(made.jump[i] / made.jump_sigma[i]))
-        step = min(1.0, int(made.places[i]) * one_place) if made.place[i] else 1.0
+        drift = student_tails(float(freedom[i]), float(slope[i]))
+        one_place = student_tails(float(freedom[i]), float(jump[i])) if made.place[i] else 1.0
+        step = min(1.0, int(made.places[i]) * one_place)
         # The fit decides: with few freedoms the factor of `step` outweighs a step of any size.
         is_step = bool(made.place[i] and made.step[i] < made.line[i])
         dates, length = series.dates[i], float(series.t[i, -1] - series.t[i, 0])
         change = float(made.jump[i] if is_step else made.slope[i] * length)
-        deviation = made.jump[i] / made.jump_sigma[i] if is_step else made.slope[i] / made.slope_sigma[i]
         found = Change(
             robot,
-            like.variant,
-            like.parameter,
-            like.unit,
+            of.variant,
+            of.parameter,
+            of.unit,
             "step" if is_step else "drift",
             0.0 if is_step else float(made.slope[i]),
             change,
             100.0 * change / (abs(float(made.mean[i])) or 1.0),
             dates[int(made.place[i]) if is_step else 0],
             min(1.0, 2.0 * min(step, drift)),  # two kinds were tried
-            like.description,
+            of.description,
         )
-        tested.append(_Tested(found, abs(float(deviation)), freedom))
+        deviation = jump[i] if is_step else slope[i]
+        tested.append(_Tested(found, abs(float(deviation)), float(freedom[i])))
     return tested
 
 
@@ -288,49 +316,24 @@ def _cause(changes: Sequence[Change]) -> str:
     return "".join(kinds) if len(kinds) == 1 else ""
 
 
-def _pooled(series: Series, extra: float, like: Sample) -> Pooled:
-    """Mean of the robots and the deviation between them (Paule and Mandel), and who differs."""
-    w = series.weights(extra)
-    variances = 1.0 / w.sum(axis=1)
-    means = (w * series.y).sum(axis=1) * variances
-    between = _between(means, variances)
-    weights = 1.0 / (variances + between)
-    mean = float(np.average(means, weights=weights))
-    unlike: list[tuple[str, float]] = []
-    robots = len(means)
-    if robots >= ROBOTS:
-        for k, name in enumerate(series.robots):
-            rest = np.arange(robots) != k
-            spread = _between(means[rest], variances[rest])
-            others = 1.0 / (variances[rest] + spread)
-            middle = float(np.average(means[rest], weights=others))
-            z = (means[k] - middle) / math.sqrt(variances[k] + spread + 1.0 / float(np.sum(others)))
-            unlike.append((name, student_tails(robots - 2.0, float(z))))
-    sigma = 1.0 / math.sqrt(float(np.sum(weights)))
-    named = (like.variant, like.parameter, like.unit)
-    return Pooled(*named, robots, mean, sigma, math.sqrt(between), tuple(unlike), like.description)
+def _pooled(series: Series, extra: float, prior: Prior, of: History) -> Pooled:
+    """Mean of the robots, the deviation between them, and who differs; before correction."""
+    own = series.counts - 1.0
+    variances = prior.moderated(fits(series, extra).size, own) / series.weights(extra).sum(axis=1)
+    means = fits(series, extra).mean
+    made = compared(means, variances, prior.freedom + own)
+    named = (of.variant, of.parameter, of.unit, len(means), made.mean, made.sigma, made.between, made.p)
+    unlike = tuple(zip(series.robots, made.apart, strict=True)) if made.apart else ()
+    return Pooled(*named, unlike, of.description)
 
 
-def _between(means: Float[Array, "r"], variances: Float[Array, "r"]) -> float:
-    """Variance between robots at which the scatter of their means is as expected: chi^2 = r - 1."""
-
-    def excess(between: float) -> float:
-        weights = 1.0 / (variances + between)
-        mean = weights @ means / np.sum(weights)
-        return float(weights @ (means - mean) ** 2) - (len(means) - 1.0)
-
-    return root(excess, float(np.var(means)) * len(means)) if len(means) > 1 else 0.0
-
-
-def _with_unlike(pooled: Sequence[Pooled]) -> tuple[Pooled, ...]:
-    """Robots that differ, corrected over all parameters and robots."""
-    tests = [(i, name, p) for i, entry in enumerate(pooled) for name, p in entry.unlike]
-    corrected = _holm([p for _, _, p in tests])
-    named: dict[int, list[tuple[str, float]]] = {}
-    for (i, name, _), p in zip(tests, corrected, strict=True):
-        if p < ALARM:
-            named.setdefault(i, []).append((name, p))
-    return tuple(
-        replace(entry, unlike=tuple(sorted(named.get(i, ()), key=lambda pair: pair[1])))
-        for i, entry in enumerate(pooled)
-    )
+def _corrected(pooled: Sequence[Pooled]) -> tuple[Pooled, ...]:
+    """Differences corrected over all parameters, and robots that differ over all parameters and robots."""
+    differ = iter(_holm([entry.p for entry in pooled if entry.p is not None]))
+    apart = iter(_holm([p for entry in pooled for _, p in entry.unlike]))
+    corrected = []
+    for entry in pooled:
+        p = None if entry.p is None else next(differ)
+        named = sorted(((name, next(apart)) for name, _ in entry.unlike), key=lambda pair: pair[1])
+        corrected.append(replace(entry, p=p, unlike=tuple(pair for pair in named if pair[1] < ALARM)))
+    return tuple(corrected)

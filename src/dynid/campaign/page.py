@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dynid.campaign.fleet import ALARM, ROBOTS, Change, History
+from dynid.base.grouping import probability
+from dynid.campaign.alike import LEAST_ROBOTS
+from dynid.campaign.fleet import ALARM, Change, History, Pooled
 from dynid.report.page import render, scripted_page
 
 if TYPE_CHECKING:
@@ -21,6 +23,7 @@ _MOST_CHARTS = 12  # of robots that change
 _MOST_HISTORIES = 60  # of parameters
 _MOST_ROWS = 200  # of a table; `summary.json` and `parameters.csv` have all
 _ALONE = 3  # robots that are drawn one by one; of more the range
+_MOST_NAMES = 5  # of robots in a sentence
 _BINS = 24  # of dates
 _WIDTH, _HEIGHT, _EDGE = 260.0, 90.0, 8.0
 _COLOURS = ("#0072b2", "#d55e00", "#009e73")
@@ -41,7 +44,8 @@ def campaign_html(done: Campaign) -> str:
         (),
         done=done,
         level="bad" if counts["bad"] or not pairs else level,
-        unlike=[entry for entry in done.fleet.pooled if entry.unlike],
+        differing=[entry for entry in done.fleet.pooled if _differs(entry)],
+        differences=differences(done.fleet.pooled),
         runs=pairs[:_MOST_ROWS],
         hidden=max(0, len(pairs) - _MOST_ROWS),
         counts=[(level, counts[level]) for level in ("good", "care", "bad") if counts[level]],
@@ -53,8 +57,37 @@ def campaign_html(done: Campaign) -> str:
         charts=[_change_chart(changes[0], done.fleet.histories) for changes in changing[:_MOST_CHARTS]],
         histories=list(_history_charts(done.fleet.histories)),
         alarm=ALARM,
-        least_robots=ROBOTS,
     )
+
+
+def _differs(entry: Pooled) -> bool:
+    return bool(entry.unlike) or (entry.p is not None and entry.p < ALARM)
+
+
+def differences(pooled: Sequence[Pooled]) -> str:
+    """Whether robots differ, by how much, and which stand apart; empty without two robots of a kind."""
+    if not pooled:
+        return ""
+    tested = [entry for entry in pooled if entry.p is not None]
+    if not tested:
+        return "Differences between robots were not tested: that needs logs of several days."
+    differing = [entry for entry in tested if _differs(entry)]
+    if not differing:
+        several = "parameters" if len(tested) > 1 else "parameter"
+        return f"No difference between robots is significant ({len(tested)} {several} tested)."
+    most = max(differing, key=lambda entry: entry.relative)
+    p = min(entry.p for entry in differing if entry.p is not None)
+    text = (
+        f"Robots differ in {len(differing)} of {len(tested)} parameters (p {probability(p)}), most in"
+        f" {most.words}: their standard deviation is {most.size}."
+    )
+    names = list(dict.fromkeys(name for entry in differing for name, _ in entry.unlike))
+    if names:
+        more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+        return f"{text} Apart from most others: {', '.join(names[:_MOST_NAMES])}{more}."
+    if max(entry.robots for entry in tested) < LEAST_ROBOTS:
+        return f"{text} Which robot is unusual is tested from {LEAST_ROBOTS} robots on."
+    return f"{text} No single robot stands apart from the rest."
 
 
 def _by_robot(changes: Sequence[Change]) -> list[tuple[Change, ...]]:

@@ -26,7 +26,7 @@ import numpy as np
 
 from dynid.common.arrays import Array, Float
 from dynid.common.batched import eigh
-from dynid.common.distributions import digamma, tetragamma, trigamma
+from dynid.common.distributions import digamma, inverse_trigamma, trigamma
 
 _LEAST_ALIKE = 3  # suspects from which their usual variance can be had
 
@@ -45,17 +45,8 @@ def usual_factor(factors: Sequence[float], dof: Sequence[float]) -> tuple[float,
     e = np.log(f) - [digamma(x) for x in half.tolist()] + np.log(half)
     more = float(np.var(e, ddof=1) - np.mean([trigamma(x) for x in half.tolist()]))
     most = float(2.0 * np.sum(half))
-    half_free = 0.5 * most if more <= 0.0 else min(_inverse_trigamma(more), 0.5 * most)
+    half_free = 0.5 * most if more <= 0.0 else min(inverse_trigamma(more), 0.5 * most)
     return float(np.exp(np.mean(e) + digamma(half_free) - np.log(half_free))), 2.0 * half_free
-
-
-def _inverse_trigamma(value: float) -> float:
-    """X with psi'(x) = value, by Newton on 1/psi', which is nearly straight."""
-    x = 0.5 + 1.0 / value
-    for _ in range(8):
-        slope = trigamma(x)
-        x += slope * (1.0 - slope / value) / tetragamma(x)
-    return x
 
 
 def with_known(

@@ -113,6 +113,15 @@ def tetragamma(x: float) -> float:
     return value - y * (1.0 + 1.0 / x + series)
 
 
+def inverse_trigamma(value: float) -> float:
+    """X with psi'(x) = value, by Newton on 1/psi', which is nearly straight."""
+    x = 0.5 + 1.0 / value
+    for _ in range(8):
+        slope = trigamma(x)
+        x += slope * (1.0 - slope / value) / tetragamma(x)
+    return x
+
+
 def _beta(a: float, b: float, odds: float) -> float:
     """I_x(a, b) of x = 1 / (1 + odds): both x and 1 - x keep all digits."""
     x, other = 1.0 / (1.0 + odds), odds / (1.0 + odds)
