@@ -21,6 +21,7 @@ RAW |= {"matrix_rank"}
 SINGLE = {
     "base:_combinations",
     "base:singular_values",
+    "campaign:_expected",
     "cases:__init__",
     "cases:_check_turned_sign",
     "cases:_covariance",

@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import re
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -332,11 +333,16 @@ def test_an_empty_watched_folder_is_waited_for(fleet):
 
 
 def test_workers_of_an_excitation_get_the_full_path_of_the_robot(fleet, monkeypatch):
-    seen = []
-    monkeypatch.setattr(excitation, "excite_series", lambda robot, *_, **__: seen.append(robot))
+    class Asked(Exception):
+        pass
+
+    def ask(robot, *_, **__):
+        raise Asked(robot)
+
+    monkeypatch.setattr(excitation, "excite_series", ask)
     monkeypatch.chdir(fleet)
-    excitation.excite("arm.yaml", cluster="tcp://x:1")
-    assert seen == [str(Path("arm.yaml").resolve())]
+    with pytest.raises(Asked, match=re.escape(str(Path("arm.yaml").resolve()))):
+        excitation.excite("arm.yaml", cluster="tcp://x:1")
 
 
 def test_a_log_in_a_store_has_its_address_and_date_in_results_and_refusals(tmp_path):

@@ -70,8 +70,8 @@ def _loaded(folder: Path) -> Names:
 def _sensor(folder: Path) -> Names:
     sys.path.insert(0, str(ROOT / "examples"))
     example = importlib.import_module("sensor_panda")
-    log = example.simulate(folder)
-    found = identify("panda", folder / "wrist.csv", force_sensor=example.SENSOR, auto="off")
+    log = example.simulate()
+    found = identify("panda", log, force_sensor=example.SENSOR, auto="off")
     for name in ("compensation.py", "compensation.json"):
         (folder / name).write_text(found.files[name], encoding="utf-8")
     rest = np.zeros(7).tolist()

@@ -11,7 +11,6 @@ import json
 import os
 import shutil
 import subprocess
-import tempfile
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -104,9 +103,7 @@ _REAL = ROOT.parent / "shared" / "data"
 
 def _force_sensor() -> Estimate:
     example = importlib.import_module("sensor_panda")
-    with tempfile.TemporaryDirectory() as folder:
-        example.simulate(Path(folder))
-        return identify("panda", Path(folder) / "wrist.csv", force_sensor=example.SENSOR)
+    return identify("panda", example.simulate(), force_sensor=example.SENSOR)
 
 
 def _real(name: str) -> Estimate:

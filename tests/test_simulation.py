@@ -445,7 +445,7 @@ def test_one_value_per_motor_may_be_a_list(tmp_path: Path, text: str) -> None:
         ("controller: {bandwidth: -1}\n", "-1 is not positive"),
         ("controller: {feedback: eyes}\n", "'eyes' is not known"),
         ("friction: {motor1: {coulomb: 1, damping: 3}}\n", "is given without stiffness"),
-        ("schema: dynid.experiment/1\n", "did you mean"),
+        ("schema: dynid.simulaton/1\n", "did you mean"),
     ],
 )
 def test_bad_settings_are_refused_with_their_place(tmp_path: Path, text: str, match: str) -> None:

@@ -167,6 +167,8 @@ def fleet_of(samples: Iterable[Sample]) -> Fleet:
     for sample in samples:
         key = (sample.description, sample.variant, sample.parameter, sample.unit)
         groups.setdefault(key, []).append(sample)
+    if not groups:
+        return Fleet()
     histories = [
         History(variant, parameter, unit, description, series_of(members))
         for (description, variant, parameter, unit), members in groups.items()

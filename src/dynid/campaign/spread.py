@@ -178,7 +178,8 @@ def _others(
     ):
         there = total > 0.0
         members = np.bincount(of, known, len(total))
-        between = variance_between(effects[there], ((1.0 + (members - 1.0) * share) / total)[there])
+        chance = (1.0 + (members[there] - 1.0) * share) / total[there]
+        between = variance_between(effects[there], chance)
         # What others say beyond the chance that they share with the series itself.
         less = (1.0 + np.maximum(members - 1.0, 1.0) * share) / (1.0 - share)
         part, uncertain = _shrunk(weight, level - mu - other, of, total, between, less)

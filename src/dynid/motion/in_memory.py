@@ -115,7 +115,8 @@ def given_array(values: Values, label: str, shape: tuple[int, ...] | None, name:
         array = array.ravel()
     numeric = array.dtype.kind in "biufmM"
     if not numeric or (array.ndim != 1 if shape is None else array.shape != shape):
-        what = f"has shape {array.shape}" if numeric else "is missing" if values is None else "has no numbers"
+        what = f"has shape {array.shape}" if numeric else "has no numbers"
+        what = "is missing" if values is None else what
         raise InputError(
             f"{label} {what}, expected {shape or '(n,)'}",
             place=name,
