@@ -114,7 +114,7 @@ def campaign() -> Iterator[Figure]:
     found = records("-m", "benchmarks.campaign_cluster")
     overheads = {name: x for line in found for name, x in line.get("overhead_percent", {}).items()}
     joined = {key: value for line in found for key, value in line.items()}
-    for name in (f"{what}_{victim}_killed" for what in ("runs", "tree") for victim in ("worker", "scheduler")):
+    for name in (f"{what}_{who}_killed" for what in ("runs", "tree") for who in ("worker", "scheduler")):
         different = joined["disturbed"][name]["different"]
         yield Figure(f"{name.replace('_', ' ')}: files that differ", len(different), 0)
     yield Figure("joined estimate and one pass, relative difference", joined["one_pass"]["of_value"], 1e-10)
