@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import json
+import math
 import os
 import re
 import time
@@ -485,6 +486,12 @@ def test_labels_stand_only_beside_the_axis():
     """As in the page: marks that are given but outside of the range are left out."""
     shown = [text for _, text in labelled({"ticks": [-1, -0.5, 0, 0.5, 1]}, (-0.55, 1.05), 5, 5)]
     assert shown == ["\N{MINUS SIGN}0.5", "0", "0.5", "1"]
+
+
+def test_a_short_logarithmic_axis_has_labels():
+    """From 3 to 4.5 there is neither a decade nor 1, 2 or 5 times one."""
+    shown = [text for _, text in labelled({"log": True}, (math.log10(2.95), math.log10(4.4)), 5, 5)]
+    assert shown == ["3", "3.5", "4"]
 
 
 def test_a_zero_has_one_probability_whatever_asks_for_it():

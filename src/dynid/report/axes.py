@@ -116,7 +116,10 @@ def _decades(low: float, high: float, most: int) -> list[float]:
     first, last = math.ceil(low - 1e-9), math.floor(high + 1e-9)
     if last - first < 1:
         fine = [k + math.log10(m) for k in range(math.floor(low), math.floor(high) + 1) for m in (1, 2, 5)]
-        return [v for v in fine if low <= v <= high]
+        found = [v for v in fine if low <= v <= high]
+        return (
+            found if len(found) > 1 else [math.log10(v) for v in ticks(10.0**low, 10.0**high, 3) if v > 0.0]
+        )
     return [float(k) for k in range(first, last + 1, max(1, math.ceil((last - first) / most)))]
 
 

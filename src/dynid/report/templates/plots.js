@@ -42,7 +42,7 @@ window.dynid = window.dynid || {};
     const first = Math.ceil(low - 1e-9), last = Math.floor(high + 1e-9), found = [];
     if (last - first < 1) {
       for (let k = Math.floor(low); k <= high; k++) { [1, 2, 5].forEach(function (m) { const v = k + Math.log10(m); if (v >= low && v <= high) { found.push(v); } }); }
-      return found;
+      return found.length > 1 ? found : ticks(Math.pow(10, low), Math.pow(10, high), 3).filter(function (v) { return v > 0; }).map(Math.log10);
     }
     const step = Math.max(1, Math.ceil((last - first) / most));
     for (let k = first; k <= last; k += step) { found.push(k); }
