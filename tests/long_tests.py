@@ -10,6 +10,7 @@ LONG = frozenset(
         "test_description_power.py::test_loops_that_another_length_closes_are_refused_with_that_length",
         "test_description_power.py::test_a_zero_that_leads_near_singular_poses_is_found",
         "test_cable_dimensions.py::test_an_attachment_off_by_a_millimetre_is_named",
+        "test_cable_dimensions.py::test_a_pulley_off_by_a_millimetre_is_named_with_good_markers",
         "test_description.py::test_friction_that_a_level_robot_lacks_is_no_gravity[702]",
         "test_run.py::test_loops_are_followed_between_the_points_of_slow_controllers",
         "test_faults_table.py::test_70_another_processor_gives_the_same_choices_verdict_and_values",

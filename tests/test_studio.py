@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 
 from dynid.common.errors import InputError
-from dynid.studio.server import HOST, Studio
+from dynid.studio.server import _CONNECTIONS, HOST, Studio
 from dynid.studio.session import Session
 from tests.test_tasks import contents
 from tests.workspace import columns, dynid, make_workspace, write_columns
@@ -139,17 +139,18 @@ def test_a_second_origin_is_refused_too(browser: Browser) -> None:
             assert wire.recv(64).split()[1] == status
 
 
-def test_idle_connections_do_not_use_up_the_server(browser: Browser, monkeypatch) -> None:
+def test_idle_connections_do_not_use_up_the_server(browser: Browser) -> None:
     """Those beyond the limit are closed; the page is served again when one of the others has ended."""
     studio = browser.studio
-    monkeypatch.setattr(studio, "_free", threading.BoundedSemaphore(3))
+    for _ in range(_CONNECTIONS - 3):  # as if so many were open
+        assert studio._free.acquire(timeout=60.0)
     idle = [socket.create_connection((HOST, studio.server_port), 60.0) for _ in range(4)]
     assert idle[3].recv(1) == b""
     for wire in idle:
         wire.close()
     for _ in range(3):  # threads that served the idle ones have ended, or do now
         assert studio._free.acquire(timeout=60.0)
-    for _ in range(3):
+    for _ in range(_CONNECTIONS):
         studio._free.release()
     assert browser.get("state")[0] == 200
 
