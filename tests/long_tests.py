@@ -14,6 +14,7 @@ LONG = frozenset(
         "test_description.py::test_friction_that_a_level_robot_lacks_is_no_gravity[702]",
         "test_run.py::test_loops_are_followed_between_the_points_of_slow_controllers",
         "test_faults_table.py::test_70_another_processor_gives_the_same_choices_verdict_and_values",
+        "test_s3.py::test_a_campaign_reads_new_changed_and_broken_logs_of_an_s3_store",
         "test_report_browser.py::test_pages_work_in_a_browser",
         *(
             f"test_report_browser.py::test_reports_of_all_kinds_of_robots_work_in_a_browser[{name}]"
