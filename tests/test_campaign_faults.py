@@ -395,6 +395,10 @@ def test_one_misnamed_file_is_set_aside_and_the_others_are_not(fleet):
         assert "is not a date" in aside.reason
         assert sum(outcome.verdict != "" for outcome in done.outcomes) == len(done.outcomes) - 1 > 1
     assert new == []  # nothing is repeated
+    # A number that is read before the dates does not set them aside, where it may arrive at any time.
+    odd.rename(odd.with_name("1.csv"))
+    (aside,) = _names(fleet, logs_in=fleet)[1].set_aside
+    assert "dates of 'a' cannot be compared" in aside.reason
 
 
 def test_results_stay_in_the_fleet_when_their_logs_are_archived(fleet):

@@ -23,6 +23,15 @@ def number_of(date: str) -> float | None:
     return float(date) if day is None and is_number(date.strip()) else day
 
 
+def form_of(date: str) -> str:
+    """`none`, `day`, `number`, or `other` for what is no date."""
+    if not date:
+        return "none"
+    if day_of(date) is not None:
+        return "day"
+    return "other" if number_of(date) is None else "number"
+
+
 def day_of(text: str) -> float | None:
     """A date in days since 1970 (UTC); None if it is none, as a number."""
     if match := _DATE.fullmatch(text):

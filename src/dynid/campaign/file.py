@@ -15,7 +15,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, ClassVar
 
-from dynid.campaign.dates import day_of, number_of
+from dynid.campaign.dates import form_of
 from dynid.campaign.stores import remote_paths
 from dynid.common.entry import Entry, plain_entry, root_entry
 from dynid.common.errors import InputError
@@ -369,25 +369,29 @@ def _dated(runs: Sequence[Run], file: object, may_arrive: bool) -> list[Run]:
     """Dates of a robot are all dates, all numbers, or all missing: others have no common order.
 
     One name that shows no date is the fault of that file, and its run is set aside. If none shows a date, the
-    pattern is wrong.
+    pattern is wrong. Of dates that cannot be compared, those of most runs of the robot count.
     """
-    found: list[Run] = []
-    unread = [run for run in runs if run.date and number_of(run.date) is None]
-    refuse = not may_arrive and len(unread) == sum(bool(run.date) for run in runs)
-    first: dict[tuple[str, str], Run] = {}
+    forms: dict[tuple[str, str], Counter[str]] = {}
+    first: dict[tuple[str, str, str], str] = {}
     for run in runs:
-        if run.date and number_of(run.date) is None:
+        forms.setdefault((run.unit, run.robot), Counter())[form_of(run.date)] += 1
+        first.setdefault((run.unit, run.robot, form_of(run.date)), run.date)
+    dated = {form_of(run.date) for run in runs} - {"none"}
+    found: list[Run] = []
+    for run in runs:
+        form, known = form_of(run.date), forms[run.unit, run.robot]
+        usual = max((one for one in known if one != "other"), key=known.__getitem__, default="other")
+        if form == "other":
             wrong = f"'{run.date}' of {run.logs[0]} is not a date"
             remedy = "write 2026-03-15, 2026-03 or a number; {run} is for parts of a path that are no date"
+        elif form == usual:
+            found.append(run)
+            continue
         else:
-            other = first.setdefault((run.unit, run.robot), run)
-            wrong = f"dates of '{run.unit}' cannot be compared: '{other.date}' and '{run.date}'"
+            other = first[run.unit, run.robot, usual]
+            wrong = f"dates of '{run.unit}' cannot be compared: '{other}' and '{run.date}'"
             remedy = "give all runs of a robot dates, all of them numbers, or none a date"
-            if (bool(run.date), day_of(run.date) is None) == (bool(other.date), day_of(other.date) is None):
-                found.append(run)
-                continue
-            refuse = not may_arrive
-        if refuse:
+        if not may_arrive and (form != "other" or dated == {"other"}):
             raise InputError(wrong, file=file, place="runs.date", remedy=remedy)
         found.append(replace(run, wrong=f"{wrong}; {remedy}"))
     return found

@@ -31,11 +31,13 @@ class Correction:
         hypotheses: The function, or where it is: "module:attribute".
         poor: Only where predictions are so poor that columns may be wrong.
         impossible: Also where the parameters are not physical: a gantry fits with any sign of an effort.
+        exact: Only where known values are exact, not estimates of the robot without its load.
     """
 
     hypotheses: str | Hypotheses
     poor: bool = False
     impossible: bool = False
+    exact: bool = False
 
 
 # Cheap ones first; those of one code follow each other.
@@ -52,7 +54,7 @@ CORRECTIONS: Registry[Correction] = Registry(
         "dimension units": Correction("dynid.validation.dimensions:dimension_units"),
         "gravity": Correction("dynid.validation.hypotheses:other_gravity"),
         "clocks": Correction("dynid.validation.hypotheses:other_clocks"),
-        "known values": Correction("dynid.validation.hypotheses:known_values"),
+        "known values": Correction("dynid.validation.hypotheses:known_values", exact=True),
         "payload labels": Correction("dynid.validation.hypotheses:payload_labels"),
         "branches": Correction("dynid.validation.branches:branch_hypotheses"),
         "effort signs": Correction("dynid.validation.columns:effort_signs", poor=True, impossible=True),

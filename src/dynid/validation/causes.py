@@ -274,9 +274,9 @@ def _candidates(
         impossible: Whether the parameters are not physical: axes of a gantry fit with any sign of an effort.
     """
     exact = fit.experiment.unloaded is None  # else known values are estimates
-    for name, correction in CORRECTIONS.items():
+    for correction in CORRECTIONS.values():
         wanted = not correction.poor or poor or (correction.impossible and impossible)
-        if wanted and (exact or name != "known values"):
+        if wanted and (exact or not correction.exact):
             yield from loaded(correction.hypotheses)(fit.task.mechanism, logs, tests)
 
 
