@@ -261,20 +261,18 @@ def _tested(
     return tested
 
 
-def _holm(p: Sequence[float]) -> list[float]:
-    """p-values corrected for the number of tests: that of the smallest times all, and so on."""
-    order = np.argsort(p)
+def _corrected_p(p: Sequence[float]) -> list[float]:
+    """p-values corrected for the number of tests (Benjamini and Hochberg): the k-th smallest times m / k."""
+    order = np.argsort(p)[::-1]
+    shares = len(p) / np.arange(len(p), 0, -1)
     corrected = np.empty(len(p))
-    largest = 0.0
-    for rank, k in enumerate(order.tolist()):
-        largest = max(largest, min(1.0, (len(p) - rank) * p[k]))
-        corrected[k] = largest
+    corrected[order] = np.minimum(1.0, np.minimum.accumulate(shares * np.asarray(p)[order]))
     return corrected.tolist()
 
 
 def _alarms(changes: Sequence[Change], looks: int) -> tuple[Change, ...]:
     """Changes that are not chance, at the look of that number."""
-    corrected = _holm([min(1.0, change.p * _factor(looks)) for change in changes])
+    corrected = _corrected_p([min(1.0, change.p * _factor(looks)) for change in changes])
     alarms = [replace(change, p=p) for change, p in zip(changes, corrected, strict=True) if p < ALARM]
     return tuple(sorted(alarms, key=lambda change: change.p))
 
@@ -331,8 +329,8 @@ def _pooled(series: Series, extra: float, prior: Prior, of: History) -> Pooled:
 
 def _corrected(pooled: Sequence[Pooled]) -> tuple[Pooled, ...]:
     """Differences corrected over all parameters, and robots that differ over all parameters and robots."""
-    differ = iter(_holm([entry.p for entry in pooled if entry.p is not None]))
-    apart = iter(_holm([p for entry in pooled for _, p in entry.unlike]))
+    differ = iter(_corrected_p([entry.p for entry in pooled if entry.p is not None]))
+    apart = iter(_corrected_p([p for entry in pooled for _, p in entry.unlike]))
     corrected = []
     for entry in pooled:
         p = None if entry.p is None else next(differ)
