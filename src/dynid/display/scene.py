@@ -73,7 +73,14 @@ def robot_shapes(mechanism: Mechanism, described_ends: bool = False) -> dict[str
         ],
         "joints": [*_joints(mechanism, index, massless), *_closures(mechanism, index)],
         "tip": index[tip_of(mechanism)],
+        "up": _up(mechanism.gravity),
     }
+
+
+def _up(gravity: Float[Array, "3"]) -> list[float]:
+    """Against gravity; without it, the third axis of the base."""
+    size = float(np.linalg.norm(gravity))
+    return (-gravity / size).tolist() if size > 0.0 else [0.0, 0.0, 1.0]
 
 
 def tip_of(mechanism: Mechanism) -> str:

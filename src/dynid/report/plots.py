@@ -37,6 +37,12 @@ def packed(values: Float[Array, "n"] | Sequence[float]) -> dict[str, Any]:
     return {"q": base64.b64encode(raw).decode(), "o": middle, "s": scale}
 
 
+def unpacked(series: Mapping[str, Any]) -> Float[Array, "n"]:
+    """The numbers of a packed series; NaN where a line is interrupted."""
+    steps = np.frombuffer(base64.b64decode(series["q"], validate=True), "<i2")
+    return np.where(steps < -_LEVELS, np.nan, series["o"] + series["s"] * steps)
+
+
 def _plain(values: Values) -> Any:
     """Packed if it is long; a name of a shared series, or what is packed already, stays."""
     if isinstance(values, str | Mapping):

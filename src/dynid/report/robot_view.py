@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -81,6 +83,7 @@ def motion_view(
 def _planned(motion: Mapping[str, Any], names: tuple[str, ...], index: Mapping[str, int]) -> dict[str, Any]:
     none = np.full(len(motion["t"]), np.nan)
     return {
+        "name": str(motion["log"]),
         "n": len(motion["t"]),
         "t": packed(motion["t"]),
         "p": packed(motion["p"].reshape(-1)),
@@ -112,17 +115,27 @@ def _scene(robot: Mapping[str, Any], names: tuple[str, ...], places: Float[Array
         "rods": _rounded(robot["rods"]),
         "cables": [_with_effort(cable, names, [cable["name"]]) for cable in _rounded(robot["cables"])],
         "joints": [
-            {"name": joint["name"], "body": joint["body"], "at": joint["at"]}
+            {key: joint[key] for key in ("name", "body", "at", "axis", "slides")}
             | _with_effort({}, names, [*joint["efforts"], *joint["coordinates"]])
             for joint in _rounded(robot["joints"])
         ],
         "thick": _THICK * float(np.linalg.norm(np.ptp(places, axis=0))),
         "tip": robot["tip"],
         "tip_at": [0.0, 0.0, 0.0],
+        "up": _rounded(robot["up"]),
         "full": _FULL,
         "words": ["largest residual now: ", " % of its peak"],
         "floor": None,
     }
+
+
+_DATA = re.compile(r'<script type="application/json" id="robot-data">(.*?)</script>', re.DOTALL)
+
+
+def drawn_on(page: str) -> dict[str, Any] | None:
+    """The scene that a page draws, for another drawing of the same; None where it draws no robot."""
+    found = _DATA.search(page)
+    return None if found is None else json.loads(found[1])
 
 
 def _canvas(scene: Mapping[str, Any], logs: Sequence[str], what: str = "log") -> Markup:
@@ -169,6 +182,7 @@ def _log(drawn: Mapping[str, Any], signals: Signals) -> dict[str, Any]:
     _, measured, predicted = _efforts(signals)
     residual = percent_of_peak(np.abs(measured - predicted)[rows], measured)
     return {
+        "name": str(drawn["log"]),
         "n": len(rows),
         "t": packed(since_start(signals.t)[rows]),
         "p": packed(drawn["p"].reshape(-1)),
