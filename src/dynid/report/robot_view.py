@@ -116,6 +116,7 @@ def _scene(robot: Mapping[str, Any], names: tuple[str, ...], places: Float[Array
         "cables": [_with_effort(cable, names, [cable["name"]]) for cable in _rounded(robot["cables"])],
         "joints": [
             {key: joint[key] for key in ("name", "body", "at", "axis", "slides")}
+            | {"driven": bool(joint["efforts"])}
             | _with_effort({}, names, [*joint["efforts"], *joint["coordinates"]])
             for joint in _rounded(robot["joints"])
         ],

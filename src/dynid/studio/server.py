@@ -32,6 +32,8 @@ _SANDBOX = (  # also of a report that names no policy of its own
     "sandbox allow-scripts allow-downloads allow-modals; default-src 'none'; form-action 'none';"
     " base-uri 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
 )
+# The player of Viser builds scripts from text, and reads pictures from addresses that contain them.
+_PLAYER = f"{_SANDBOX}; connect-src data:".replace("'unsafe-inline'", "'unsafe-inline' 'unsafe-eval'", 1)
 _HEADERS = {
     "Cache-Control": "no-store",
     "Referrer-Policy": "no-referrer",
@@ -46,7 +48,7 @@ class Studio(ThreadingHTTPServer):
 
     Attributes:
         token: First part of every address of the page.
-        reading: First part of the addresses of results.
+        reading: First part of the addresses of results, and of the robot as Viser draws it.
     """
 
     daemon_threads = True
@@ -161,6 +163,11 @@ class _Handler(BaseHTTPRequestHandler):
                 self._json(session.state())
             case ["studio", "view"]:
                 self._send(HTTPStatus.OK, session.view().encode(), _HTML)
+            case ["results", kind, index, "viser.html"]:
+                page = session.in_webgl(kind, index)
+                if page is None:
+                    raise _Refused(HTTPStatus.NOT_FOUND, "not found")
+                self._send(HTTPStatus.OK, page.encode(), _HTML, {"Content-Security-Policy": _PLAYER})
             case ["results", kind, index, name]:
                 content = session.results.file(kind, index, name)
                 if content is None:

@@ -227,10 +227,22 @@ class Session:
         with self._drawing:  # takes seconds for closed robots: other requests need not wait
             return view_page(mechanism, logs, asked)
 
+    def in_webgl(self, kind: str, index: str) -> str | None:
+        """A page with the robot of the `view`, of a `result` or of a `motion`, drawn by Viser; or None."""
+        from dynid.studio.view import has_viser, in_webgl
+
+        if not has_viser():
+            return None
+        if kind == "view":
+            return in_webgl(self.view())
+        found = self.results.file(kind, index, "report.html")
+        return None if found is None else in_webgl(found[0].decode())
+
     def state(self) -> dict[str, Any]:
         """All that the page shows, as plain values."""
         from dynid.excitation.export import CONTROLLERS
         from dynid.exporters import EXPORTERS
+        from dynid.studio.view import has_viser
 
         with self._lock:
             asked, mechanism = self._experiment, self._mechanism
@@ -243,6 +255,7 @@ class Session:
                 "formats": list(EXPORTERS),
                 "controllers": list(CONTROLLERS),
                 "units": list(FACTORS),
+                "viser": has_viser(),
                 "job": None if self.job is None else self.job.state(),
                 "check": self._check,
                 "exported": self._exported,

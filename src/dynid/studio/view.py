@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,7 +17,7 @@ from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log
 from dynid.problem import Problem, prepare
 from dynid.report.page import scripted_page
-from dynid.report.robot_view import motion_view
+from dynid.report.robot_view import drawn_on, motion_view
 
 
 def view_page(mechanism: Mechanism, logs: Sequence[Log], experiment: Experiment) -> str:
@@ -28,6 +29,19 @@ def view_page(mechanism: Mechanism, logs: Sequence[Log], experiment: Experiment)
         drawn = _at_rest(mechanism)
     robot = motion_view(robot_shapes(mechanism), drawn) if drawn else None
     return scripted_page("studio_view.html", ("robot.js",), robot=robot)
+
+
+def in_webgl(page: str) -> str:
+    """The robot of a page drawn by Viser; a page without a robot as it is."""
+    from dynid.studio.viser_page import recording
+
+    scene = drawn_on(page)
+    return page if scene is None else recording(scene)
+
+
+def has_viser() -> bool:
+    """Whether the extra `view` is installed."""
+    return importlib.util.find_spec("viser") is not None
 
 
 def _along(problem: Problem) -> list[dict[str, Any]]:

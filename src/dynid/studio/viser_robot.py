@@ -119,7 +119,7 @@ class Robot:
         back = np.cos(yaw) * -ahead + np.sin(yaw) * across
         towards = np.cos(pitch) * back + np.sin(pitch) * self._up
         reach = float(np.max(np.linalg.norm(spread, axis=1)))
-        return _FIELD, self._middle, self._middle + towards * 1.06 * reach / np.sin(0.5 * _FIELD), self._up
+        return _FIELD, self._middle, self._middle + towards * 0.92 * reach / np.sin(0.5 * _FIELD), self._up
 
     def show(self, motion: Motion, frame: int) -> None:
         """Move all parts to a frame of a motion, in the colours of that frame."""
@@ -155,6 +155,7 @@ class Robot:
         height = min(0.0, float(np.min(self._ends @ self._up))) if floor is None else floor
         under = self._middle - (self._middle @ R[:, 2] - height) * R[:, 2]
         cell = _round_step(size / 8.0)
+        place.configure_default_lights(cast_shadow=False)  # slow without a graphics card
         place.add_grid(
             "/floor",
             width=20.0 * cell,
@@ -172,7 +173,7 @@ class Robot:
         )
         words = f"grid {cell:g} m" if floor is None else f"grid {cell:g} m, floor at z = {floor:.3g} m"
         place.add_label("/scale", words, position=under - 10.0 * cell * R[:, 1], anchor="top-center")
-        place.add_frame("/base", axes_length=0.16 * size, axes_radius=0.005 * size)
+        place.add_frame("/base", axes_length=0.1 * size, axes_radius=0.004 * size)
         if scene["tip"] >= 0:
             paths = [motion.along(scene["tip"], scene["tip_at"]) for motion in motions]
             path = np.concatenate([np.stack([one[:-1], one[1:]], axis=1) for one in paths])
@@ -203,9 +204,9 @@ class Robot:
     def _add_joints(self) -> None:
         """Drums around the axes of joints, blocks along slides, balls for other joints."""
         scene = self._scene
-        named = sum(joint["effort"] >= 0 for joint in scene["joints"])
+        named = sum(joint["driven"] for joint in scene["joints"])
         for joint in scene["joints"]:
-            driven = joint["effort"] >= 0
+            driven = joint["driven"]
             r, name = (1.7 if driven else 1.1) * self._thick, self._inside(joint["body"], _plain(joint["name"]))
             place: dict[str, Any] = {"position": joint["at"], "color": _DRIVEN if driven else _PASSIVE}
             if joint["axis"] is None:
@@ -214,8 +215,9 @@ class Robot:
                 place["wxyz"] = quaternion_of(_basis(np.asarray(joint["axis"], float)))
                 solid = _drum(r, 1.5 * r, 4 if joint["slides"] else _AROUND)
                 made = self._place.add_mesh_simple(name, *solid, flat_shading=True, **place)
-            if driven:
+            if joint["effort"] >= 0:
                 self._of_share.append((joint["effort"], made))
+            if driven:
                 self._place.add_label(
                     f"{name}_name", joint["name"], position=joint["at"], visible=named <= _NAMED,
                     font_screen_scale=0.8, anchor="center-left",

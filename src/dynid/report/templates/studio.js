@@ -5,7 +5,8 @@
   const boxes = ["period", "floor", "clearance", "home", "search", "starts", "after", "controllers", "controller_rate"]; // of a motion
   let kept = []; // what the motion of an opened file is in addition to
   let state = null, listed = 0, drawn = -1, shownResults = "", shownMotions = "", shownOffers = "", dismissed = false, suggested = {}, timer = 0, turn = Promise.resolve(), lost = false, held = null;
-  const frames = {};
+  const frames = {}, webgl = speed();
+  let preferred = null; // whether Viser draws; null: the usual one of this browser
 
   function id(name) { return document.getElementById(name); }
   function make(tag, text, more) {
@@ -26,11 +27,34 @@
     fill(holder, paired ? parts.map(function (part, k) { return k % 2 ? make("code", part) : document.createTextNode(part); }) : [document.createTextNode(text)]);
     return holder;
   }
-  function frame(name, place) { // with the theme that was chosen here
-    const theme = document.documentElement.dataset.theme;
-    frames[name] = place;
+  function frame(name, place, solid) { // with the theme that was chosen here; `solid`: where Viser draws the same robot
+    const theme = document.documentElement.dataset.theme, dark = theme ? theme === "dark" : window.matchMedia("(prefers-color-scheme: dark)").matches;
+    const viser = Boolean(solid) && state.viser && webgl !== "none" && (preferred === null ? webgl === "fast" : preferred);
+    frames[name] = [place, solid];
     id(name).hidden = false;
-    id(name).src = place + (theme ? (place.includes("?") ? "&" : "?") + "theme=" + theme : "");
+    id(name).style.height = "";
+    id(name).src = viser ? solid + (dark ? "?darkMode" : "") : place + (theme ? (place.includes("?") ? "&" : "?") + "theme=" + theme : "");
+    drawnBy(id(name + "-by"), Boolean(solid), viser);
+  }
+  // Who draws the robot, and how to see it drawn by the other one.
+  function drawnBy(line, robot, viser) {
+    const button = make("button", viser ? "Simple drawing" : "Show it with Viser", { type: "button" });
+    button.addEventListener("click", function () { preferred = !viser; again(); });
+    line.hidden = !robot;
+    words(line, viser ? "Drawn by Viser. Drag to turn, scroll to zoom; the tree at the lower right hides parts. "
+      : !state.viser ? "Simple drawing. For solid parts and the speed of the log, end the studio, run `pip install 'dynid[view]'`, and start it again."
+        : webgl === "none" ? "Simple drawing: this browser has no WebGL, which Viser needs."
+          : webgl === "slow" ? "Simple drawing: WebGL is slow in this browser, without a graphics card or with reduced motion. " : "Simple drawing. ");
+    if (state.viser && webgl !== "none") { line.append(button); }
+  }
+  function again() { Object.keys(frames).forEach(function (name) { frame(name, frames[name][0], frames[name][1]); }); }
+  function speed() { // of WebGL in this browser
+    const pen = document.createElement("canvas").getContext("webgl2");
+    if (!pen) { return "none"; }
+    const known = pen.getExtension("WEBGL_debug_renderer_info"), end = pen.getExtension("WEBGL_lose_context");
+    const drawer = String(pen.getParameter(known ? known.UNMASKED_RENDERER_WEBGL : pen.RENDERER));
+    if (end) { end.loseContext(); }
+    return /swiftshader|llvmpipe|softpipe|software|basic render/i.test(drawer) || window.matchMedia("(prefers-reduced-motion: reduce)").matches ? "slow" : "fast";
   }
   function trouble(text) { id("trouble").hidden = !text; words(id("trouble").firstElementChild, text); }
 
@@ -141,7 +165,7 @@
     document.querySelectorAll("#design .swinging").forEach(function (one) { one.hidden = !loaded.swings; });
     fill(id("rows"), loaded.columns.rows.map(function (row) { return columnRow(row, loaded.columns.names); }));
     fill(id("chips"), loaded.columns.names.map(chip));
-    if (drawn !== state.read) { drawn = state.read; id("drawing").hidden = false; frame("view", base + "view?" + drawn); }
+    if (drawn !== state.read) { drawn = state.read; id("drawing").hidden = false; frame("view", base + "view?" + drawn, reading + "view/" + drawn + "/viser.html"); }
   }
   function columnHint() { // messages name options of commands and keys of files
     const hint = make("p", "Here: choose column, unit and scale of each signal in the table ");
@@ -242,13 +266,15 @@
       const box = make("div", null, { "class": "verdict " + one.level }), line = make("div", null, { "class": "row" }), button = make("button", "Watch in 3-D", { type: "button" });
       box.append(make("strong", one.name + ": " + one.headline));
       button.addEventListener("click", function () { watch(k); id("planned").scrollIntoView(); });
-      line.append(button, newTab("motion/" + k + "/report.html"), make("span", one.files.join(", "), { "class": "muted" }));
+      const report = make("button", "Show the report", { type: "button" });
+      report.addEventListener("click", function () { frame("planned", reading + "motion/" + k + "/report.html"); id("planned").scrollIntoView(); });
+      line.append(button, report, newTab("motion/" + k + "/report.html"), make("span", one.files.join(", "), { "class": "muted" }));
       box.append(line);
       return box;
     }));
     if (all.length && changed) { watch(all.length - 1); } // a new one, not those of a page that was loaded again
   }
-  function watch(k) { frame("planned", reading + "motion/" + k + "/report.html?at=robot"); }
+  function watch(k) { frame("planned", reading + "motion/" + k + "/report.html?at=robot", reading + "motion/" + k + "/viser.html"); }
   function newTab(place) { return make("a", "in a new tab", { href: reading + place, target: "_blank", rel: "noopener noreferrer" }); }
   function showResults() {
     const text = JSON.stringify([state.results, state.exported]);
@@ -288,7 +314,9 @@
     const line = make("div", null, { "class": "row" });
     button.addEventListener("click", function () { open("result/" + k + "/report.html"); });
     if (one.report) {
-      line.append(button, newTab("result/" + k + "/report.html"));
+      const robot = make("button", "Watch in 3-D", { type: "button" });
+      robot.addEventListener("click", function () { open("result/" + k + "/report.html?at=robot", "result/" + k + "/viser.html"); });
+      line.append(button, robot, newTab("result/" + k + "/report.html"));
     }
     line.append(make("span", short(one.path), { "class": "muted" }));
     const fold = make("details"), table = make("table"), head = make("tr"), holder = make("div", null, { "class": "scroll" });
@@ -305,7 +333,7 @@
     box.append(line, fold);
     return box;
   }
-  function open(place) { frame("shown", reading + place); id("shown").scrollIntoView(); }
+  function open(place, solid) { frame("shown", reading + place, solid && reading + solid); id("shown").scrollIntoView(); }
 
   id("files").addEventListener("submit", function (e) { e.preventDefault(); id("name").value = id("design-name").value = ""; ask("load", { robot: id("robot-name").value, logs: lines("logs"), validate: lines("unseen") }); });
   id("files").addEventListener("input", showUnread);
@@ -313,7 +341,7 @@
     const high = id("status").getBoundingClientRect().height;
     document.body.style.paddingBottom = document.documentElement.style.scrollPaddingBottom = high + 30 + "px";
   }).observe(id("status"));
-  id("theme").addEventListener("click", function () { window.setTimeout(function () { Object.keys(frames).forEach(function (name) { frame(name, frames[name]); }); }, 0); });
+  id("theme").addEventListener("click", function () { window.setTimeout(again, 0); });
   id("check").addEventListener("click", function () { ask("check", {}); });
   id("cancel").addEventListener("click", function () { ask("cancel", {}); });
   ["model", "estimator", "auto", "hold_out", "purpose"].forEach(function (key) {
@@ -348,8 +376,8 @@
   id("dismiss").addEventListener("click", function () { dismissed = true; id("job").hidden = true; });
   id("view").addEventListener("load", function () { // as high as its page, also if the width changes
     const body = id("view").contentDocument && id("view").contentDocument.body;
-    if (!body) { return; }
     id("drawing").hidden = true;
+    if (!body) { return; } // of Viser: as high as the style says
     new ResizeObserver(function () { id("view").style.height = Math.ceil(body.getBoundingClientRect().height) + 4 + "px"; }).observe(body);
   });
   window.addEventListener("focus", function () { ask("state"); }); // another tab may have changed it
