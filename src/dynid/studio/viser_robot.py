@@ -19,6 +19,7 @@ _LOOKED = 40  # frames at which the room that the robot needs is looked up
 _CLOSE = 0.015  # distance relative to the size of the robot below which bodies are amber
 _FIELD = 0.7  # rad: angle of the camera
 _SIDE, _HIGH, _STEEP = 0.45, 0.42, 1.35  # rad: from the broad side, from above, and onto a flat robot
+_FILLED = 0.8  # share of the picture that the robot may fill
 _FLAT = 0.02  # height relative to the size
 _STEPS = 24  # of a colour that follows a share
 _AROUND, _ARCS = 24, 6  # sides of a turned part, and of each half of its round ends
@@ -97,29 +98,33 @@ class Robot:
             place.add_frame(f"/robot/{i + 1}_{_plain(name)}", show_axes=False)
             for i, name in enumerate(scene["bodies"])
         ]
+        self._aim()
         self._add_surroundings(motions)
         self._add_bodies()
         self._add_joints()
         self._lines = {id(motion): self._ends_of_lines(motion) for motion in motions}
         self._cables, self._rods = self._add_lines(motions[0])
-        top = self._middle + (np.max(self._ends @ self._up) - self._middle @ self._up + 0.08 * self._size) * self._up
-        self._text = place.add_label("/values", " ", position=top, anchor="bottom-center")
+        top = self._middle + 0.92 * np.tan(0.5 * _FIELD) * self._distance * self._eye[1]
+        self._text = place.add_label("/values", " ", position=top, anchor="top-center")
 
     def camera(self) -> tuple[float, Float[Array, "3"], Float[Array, "3"], Float[Array, "3"]]:
-        """Angle of view, the point looked at, the place of the camera, and what is up.
+        """Angle of view, the point looked at, the place of the camera, and what is up."""
+        return _FIELD, self._middle, self._middle + self._distance * self._eye[2], self._up
 
-        It looks across the direction in which the robot is widest, from slightly above.
-        """
+    def _aim(self) -> None:
+        """Look across the direction in which the robot is widest, from slightly above; all of it fits."""
         flat = np.ptp(self._ends @ self._up) < _FLAT * self._size
         across, ahead = self._ground()
         spread = self._ends - self._middle
         x, y = spread @ across, spread @ ahead
         yaw = 0.0 if flat else 0.5 * np.arctan2(2.0 * x @ y, x @ x - y @ y) + _SIDE
         pitch = _STEEP if flat else _HIGH
-        back = np.cos(yaw) * -ahead + np.sin(yaw) * across
-        towards = np.cos(pitch) * back + np.sin(pitch) * self._up
-        reach = float(np.max(np.linalg.norm(spread, axis=1)))
-        return _FIELD, self._middle, self._middle + towards * 0.92 * reach / np.sin(0.5 * _FIELD), self._up
+        right = np.cos(yaw) * across + np.sin(yaw) * ahead
+        towards = np.cos(pitch) * np.cross(right, self._up) + np.sin(pitch) * self._up
+        self._eye = np.array([right, np.cross(towards, right), towards])
+        seen = spread @ self._eye.T
+        wide = np.abs(seen[:, :2]).max(axis=1) / (_FILLED * np.tan(0.5 * _FIELD))
+        self._distance = max(float(np.max(wide + seen[:, 2])), self._size)
 
     def show(self, motion: Motion, frame: int) -> None:
         """Move all parts to a frame of a motion, in the colours of that frame."""
@@ -207,7 +212,10 @@ class Robot:
         named = sum(joint["driven"] for joint in scene["joints"])
         for joint in scene["joints"]:
             driven = joint["driven"]
-            r, name = (1.7 if driven else 1.1) * self._thick, self._inside(joint["body"], _plain(joint["name"]))
+            r, name = (
+                (1.5 if driven else 1.1) * self._thick,
+                self._inside(joint["body"], _plain(joint["name"])),
+            )
             place: dict[str, Any] = {"position": joint["at"], "color": _DRIVEN if driven else _PASSIVE}
             if joint["axis"] is None:
                 made = self._place.add_icosphere(name, radius=r, subdivisions=2, **place)
@@ -219,8 +227,12 @@ class Robot:
                 self._of_share.append((joint["effort"], made))
             if driven:
                 self._place.add_label(
-                    f"{name}_name", joint["name"], position=joint["at"], visible=named <= _NAMED,
-                    font_screen_scale=0.8, anchor="center-left",
+                    f"{name}_name",
+                    joint["name"],
+                    position=joint["at"],
+                    visible=named <= _NAMED,
+                    font_screen_scale=0.8,
+                    anchor="center-left",
                 )
 
     def _add_lines(self, motion: Motion) -> tuple[Any, list[Any]]:
@@ -228,7 +240,8 @@ class Robot:
         scene, (cables, rods) = self._scene, self._lines[id(motion)]
         unit = _tube(0.4 * self._thick)
         made = [
-            self._place.add_mesh_simple(f"/robot/rod_{i + 1}", *unit, color=_LINK) for i in range(rods.shape[1])
+            self._place.add_mesh_simple(f"/robot/rod_{i + 1}", *unit, color=_LINK)
+            for i in range(rods.shape[1])
         ]
         if not scene["cables"]:
             return None, made
@@ -237,7 +250,11 @@ class Robot:
             r = max(float(wire["r"] or 0.0), 0.012 * self._size)
             self._place.add_icosphere(name, radius=r, subdivisions=2, position=wire["a"], color=_DRIVEN)
             self._place.add_label(
-                f"{name}_name", wire["name"], position=wire["a"], font_screen_scale=0.8, anchor="bottom-center"
+                f"{name}_name",
+                wire["name"],
+                position=wire["a"],
+                font_screen_scale=0.8,
+                anchor="bottom-center",
             )
         lines = self._place.add_line_segments(
             "/robot/cables", cables[0].astype(np.float32), _DRIVEN, thickness=2.5, thickness_units="screen"
@@ -277,7 +294,9 @@ class Robot:
             worst, (before, after) = int(np.nanargmax(shares)), scene["words"]
             lines.append(f"{before}{driven[worst]['name']}, {shares[worst]:.2g}{after}")
         lines += [f"{name} {values[frame]:.3g} {unit}" for name, unit, values in motion.extra]
-        lines += [f"{1e3 * one['v'][frame]:.3g} mm: {one['names'][one['which'][frame]]}" for one in motion.near]
+        lines += [
+            f"{1e3 * one['v'][frame]:.3g} mm: {one['names'][one['which'][frame]]}" for one in motion.near
+        ]
         return "\n".join(lines)
 
 
