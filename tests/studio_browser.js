@@ -1,10 +1,26 @@
 // Uses the studio in headless Chromium as a person does, and prints what it saw as JSON: node studio_browser.js ADDRESS [PICTURE.png]
 "use strict";
 const { chromium } = require("playwright-core");
-const flags = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+const flags = ["--headless", "--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--disable-quic", "--no-first-run",
   "--disable-background-networking", "--disable-component-update", "--disable-sync"];
 let axe = null;
 try { axe = require("axe-core").source; } catch { /* checked without it */ }
+
+// Different colours in the middle of what a frame shows: its surroundings are grey.
+async function colours(page, frame) {
+  const picture = (await frame.screenshot()).toString("base64");
+  return page.evaluate(async (data) => {
+    const image = new Image();
+    image.src = "data:image/png;base64," + data;
+    await image.decode();
+    const canvas = document.createElement("canvas"), pen = canvas.getContext("2d");
+    canvas.width = image.width; canvas.height = image.height;
+    pen.drawImage(image, 0, 0);
+    const pixels = pen.getImageData(0, image.height / 4, image.width, image.height / 2).data, found = new Set();
+    for (let i = 0; i < pixels.length; i += 4) { if (Math.abs(pixels[i] - pixels[i + 2]) > 24) { found.add(pixels[i] + 256 * pixels[i + 1] + 65536 * pixels[i + 2]); } }
+    return found.size;
+  }, picture);
+}
 
 async function main(address, picture) {
   const seen = { errors: [], elsewhere: [] };
@@ -49,6 +65,19 @@ async function main(address, picture) {
   await view.waitForSelector("#robot");
   seen.typed = await page.inputValue("#design-floor"); // although logs were loaded and columns chosen since then
   seen.robot = await view.$eval("#robot", (c) => c.getContext("2d").getImageData(0, 0, c.width, c.height).data.some((v, i) => i % 4 === 3 && v > 0));
+  seen.drawnBy = await page.textContent("#view-by");
+  if (await page.$("#view-by button")) { // WebGL is in software here: offered, not preset
+    await page.click("#view-by button");
+    seen.viser = {};
+    for (const name of ["view", "planned"]) {
+      const frame = await page.$("#" + name);
+      await (await frame.contentFrame()).waitForSelector("canvas");
+      for (let k = 0; k < 60 && !(seen.viser[name] > 20); k++) { seen.viser[name] = await colours(page, frame); }
+    }
+    seen.viserBy = await page.textContent("#view-by");
+    await page.click("#view-by button");
+    await (await (await page.$("#view")).contentFrame()).waitForSelector("#robot");
+  }
   await page.selectOption("#auto", "off");
   await page.waitForFunction(() => document.getElementById("auto").value === "off");
   await page.click("#check");

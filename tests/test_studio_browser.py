@@ -14,6 +14,7 @@ import pytest
 
 from dynid.studio.server import Studio
 from dynid.studio.session import Session
+from dynid.studio.view import has_viser
 from tests import test_report_browser
 from tests.test_tasks import contents
 from tests.workspace import ARM, SIMULATION, TRUTH, columns, dynid, write_columns
@@ -53,6 +54,12 @@ def test_the_studio_is_used_in_a_browser(tmp_path: Path, monkeypatch: pytest.Mon
     assert ["tau_2", "b", ""] in seen["columns"]  # picked
     assert ["q_2", "J2_pos", ""] in seen["columns"]
     assert seen["robot"]
+    assert seen["drawnBy"].startswith("Simple drawing")
+    if has_viser():
+        assert min(seen["viser"].values()) > 20  # colours: solid parts have shades, an empty page has none
+        assert seen["viserBy"].startswith("Drawn by Viser")
+    else:
+        assert "dynid[view]" in seen["drawnBy"]
     assert seen["unread"] == ["odd.csv", True]
     assert seen["typed"] == "-3"
     assert seen["inView"]  # progress and Cancel, wherever the page is scrolled to

@@ -80,7 +80,7 @@ def robot_shapes(mechanism: Mechanism, described_ends: bool = False) -> dict[str
 def _up(gravity: Float[Array, "3"]) -> list[float]:
     """Against gravity; without it, the third axis of the base."""
     size = float(np.linalg.norm(gravity))
-    return (-gravity / size).tolist() if size > 0.0 else [0.0, 0.0, 1.0]
+    return (0.0 - gravity / size).tolist() if size > 0.0 else [0.0, 0.0, 1.0]
 
 
 def tip_of(mechanism: Mechanism) -> str:

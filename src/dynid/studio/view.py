@@ -1,4 +1,4 @@
-"""The robot of a session as the page draws it: moving along its log, or at rest."""
+"""The robot of a session as the page draws it: moving along its log, or at rest; simply, or by Viser."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ from dynid.problem import Problem, prepare
 from dynid.report.page import scripted_page
 from dynid.report.robot_view import drawn_on, motion_view
 
+_RATE, _MOST = 10, 1000  # poses per second, and of a log
+
 
 def view_page(mechanism: Mechanism, logs: Sequence[Log], experiment: Experiment) -> str:
     """A page with the robot along its logs; without logs, the robot at its start pose."""
@@ -36,7 +38,7 @@ def in_webgl(page: str) -> str:
     from dynid.studio.viser_page import recording
 
     scene = drawn_on(page)
-    return page if scene is None else recording(scene)
+    return page if scene is None or "up" not in scene else recording(scene)  # "up": not of earlier versions
 
 
 def has_viser() -> bool:
@@ -56,7 +58,8 @@ def _log(problem: Problem, k: int) -> dict[str, Any]:
     motion = problem.sources[k].motion
     pieces = [np.arange(low, high) for low, high in motion.usable()]
     usable = np.concatenate(pieces) if pieces else np.zeros(0, dtype=np.int64)
-    samples = usable[np.unique(np.linspace(0, len(usable) - 1, min(POSES, len(usable))).astype(np.int64))]
+    count = int(np.clip(_RATE * len(usable) * motion.log.dt, POSES, _MOST))
+    samples = usable[np.unique(np.linspace(0, len(usable) - 1, min(count, len(usable))).astype(np.int64))]
     states = states_at(problem, motion, samples) if len(samples) > 1 else None
     if states is None:
         return {}
