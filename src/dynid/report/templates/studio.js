@@ -32,7 +32,7 @@
     const viser = Boolean(solid) && state.viser && webgl !== "none" && (preferred === null ? webgl === "fast" : preferred);
     frames[name] = [place, solid];
     id(name).hidden = false;
-    id(name).style.height = "";
+    if (viser) { id(name).style.height = ""; }
     id(name).src = viser ? solid + (dark ? "?darkMode" : "") : place + (theme ? (place.includes("?") ? "&" : "?") + "theme=" + theme : "");
     drawnBy(id(name + "-by"), Boolean(solid), viser);
   }
