@@ -19,7 +19,8 @@ _LOOKED = 40  # frames at which the room that the robot needs is looked up
 _CLOSE = 0.015  # distance relative to the size of the robot below which bodies are amber
 _FIELD = 0.7  # rad: angle of the camera
 _SIDE, _HIGH, _STEEP = 0.45, 0.42, 1.35  # rad: from the broad side, from above, and onto a flat robot
-_FILLED = 0.8  # share of the picture that the robot may fill
+_ASPECT = 1.2  # of the frame; wider ones have room at the sides
+_FILLED = 0.85  # share of the picture that the robot may fill
 _FLAT = 0.02  # height relative to the size
 _STEPS = 24  # of a colour that follows a share
 _AROUND, _ARCS = 24, 6  # sides of a turned part, and of each half of its round ends
@@ -123,7 +124,7 @@ class Robot:
         towards = np.cos(pitch) * np.cross(right, self._up) + np.sin(pitch) * self._up
         self._eye = np.array([right, np.cross(towards, right), towards])
         seen = spread @ self._eye.T
-        wide = np.abs(seen[:, :2]).max(axis=1) / (_FILLED * np.tan(0.5 * _FIELD))
+        wide = np.abs(seen[:, :2] / [_ASPECT, 1.0]).max(axis=1) / (_FILLED * np.tan(0.5 * _FIELD))
         self._distance = max(float(np.max(wide + seen[:, 2])), self._size)
 
     def show(self, motion: Motion, frame: int) -> None:
@@ -204,6 +205,7 @@ class Robot:
                 position=part["c"],
                 color=_MASS,
                 opacity=0.4,
+                visible=False,  # as in the other drawing, until asked for
             )
 
     def _add_joints(self) -> None:

@@ -41,7 +41,7 @@
     const button = make("button", viser ? "Simple drawing" : "Show it with Viser", { type: "button" });
     button.addEventListener("click", function () { preferred = !viser; again(); });
     line.hidden = !robot;
-    words(line, viser ? "Drawn by Viser. Drag to turn, scroll to zoom; the tree at the lower right hides parts. "
+    words(line, viser ? "Drawn by Viser. Drag to turn, scroll to zoom; the tree at the right shows and hides parts. "
       : !state.viser ? "Simple drawing. For solid parts and the speed of the log, end the studio, run `pip install 'dynid[view]'`, and start it again."
         : webgl === "none" ? "Simple drawing: this browser has no WebGL, which Viser needs."
           : webgl === "slow" ? "Simple drawing: WebGL is slow in this browser, without a graphics card or with reduced motion. " : "Simple drawing. ");
