@@ -9,15 +9,16 @@ import pytest
 
 from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError
-from dynid.excitation.excite import Excitation, excite, plan_inputs
+from dynid.excitation.excite import Excitation, excite
 from dynid.excitation.files import excitation_document, report_page, summary
+from dynid.excitation.inputs import plan_inputs
 from dynid.excitation.optimal.paths import RobotStates
 from dynid.excitation.optimal.soft_bodies import Collisions, nearest_points, neighbours
 from dynid.excitation.plan import make_plan
 from dynid.experiment.tasks import ExciteSettings
+from dynid.mechanism.collision_shapes import along_axis, around_box
 from dynid.mechanism.frame import Frame, rpy_matrix
 from dynid.mechanism.load import load_robot
-from dynid.mechanism.urdf_file import along_axis, around_box
 
 QUICK = {"starts": 1, "hops": 0, "period": 4.0}
 # Two links that swing in the vertical plane x z above a floor; the shoulder is at a height of 0.6 m.

@@ -161,9 +161,10 @@ def collision_document(excitation: Excitation) -> dict[str, Any]:
     near = check.nearest(_whole(excitation))
     return {
         "checked": bool(check.limits),
-        "floor": check.floor,
+        "floor": check.floor.height,
+        "floor_assumed": check.floor.assumed,
         "smallest": near,
-        "assumed": list(check.assumed),
+        "assumed": list(check.shaped.assumed),
         "touching": sorted(check.touching),
     }
 
