@@ -5,6 +5,7 @@ Motion of all joints at the samples of a log that are drawn.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -74,6 +75,11 @@ def robot_shapes(mechanism: Mechanism, described_ends: bool = False) -> dict[str
         "joints": [*_joints(mechanism, index, massless), *_closures(mechanism, index)],
         "tip": index[tip_of(mechanism)],
     }
+
+
+def links_length(shapes: Mapping[str, Any]) -> float:
+    """Of all links of `robot_shapes` together, in [m]."""
+    return sum(float(np.linalg.norm(np.subtract(link["b"], link["a"]))) for link in shapes["links"])
 
 
 def tip_of(mechanism: Mechanism) -> str:

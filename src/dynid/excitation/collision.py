@@ -10,20 +10,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dynid.common.arrays import Array, Float, Int
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
-from dynid.display.scene import robot_shapes
-from dynid.excitation.floor import FloorHeight, floor_height, links_length
+from dynid.display.scene import links_length, robot_shapes
 from dynid.excitation.optimal.paths import Path, RobotStates
 from dynid.excitation.optimal.soft_bodies import Collisions, Floor, neighbours
 from dynid.experiment.tasks import ExciteSettings
 from dynid.kinematics.assembly import assembly_of
 from dynid.mechanism.mechanism import BASE, Capsule, Mechanism
 from dynid.mechanism.mesh_capsules import mesh_capsules
+
+if TYPE_CHECKING:
+    from dynid.excitation.floor import FloorHeight
 
 _SLENDER = 0.02  # of the length of all links together: radius of assumed capsules
 _LEAST_RADIUS = 0.005  # m
@@ -146,7 +149,7 @@ def with_capsules(robot: Mechanism, settings: ExciteSettings) -> Shaped:
         return Shaped(replace(robot, capsules=by_body), unread=unread)
     shapes = robot_shapes(robot)
     segments = [(link["body"], np.array(link["a"]), np.array(link["b"])) for link in shapes["links"]]
-    radius = max(_SLENDER * links_length(robot), _LEAST_RADIUS)
+    radius = max(_SLENDER * links_length(shapes), _LEAST_RADIUS)
     assumed = []
     for i, body in enumerate(shapes["bodies"]):
         guess = tuple(Capsule(a, b, radius) for k, a, b in segments if k == i) or _last_link(
@@ -174,19 +177,18 @@ def collision_check(
     shaped: Shaped,
     low: Float[Array, "j"],
     high: Float[Array, "j"],
-    rest: Float[Array, "j"],
+    floor: FloorHeight,
 ) -> CollisionCheck:
     """The check of a robot with capsules (`with_capsules`).
 
     Args:
         low, high: Range of the moved coordinates, shape (j,). Bodies of a tree that touch in all of some
             random poses of it always touch; those of a closed robot if they touch at its start pose.
-        rest: Their pose of rest, shape (j,).
+        floor: Its height.
     """
     robot = path.mechanism
     if not settings.collisions:
-        return CollisionCheck(False, shaped, FloorHeight(None))
-    floor = floor_height(path, settings, _at_rest(path, rest[None]))
+        return CollisionCheck(False, shaped, floor)
     near = neighbours(robot)
     whole: list[Collisions | Floor] = [Collisions(path)]
     whole += [] if floor.height is None else [Floor(path, floor.height)]
@@ -215,9 +217,10 @@ def _poses(path: Path, low: Float[Array, "j"], high: Float[Array, "j"]) -> Robot
         poses = start[[robot.positions.index(name) for name in path.names]][None]
     else:
         poses = np.random.default_rng(_SEED).uniform(low, high, (_POSES, len(low)))
-    return _at_rest(path, poses)
+    return at_rest(path, poses)
 
 
-def _at_rest(path: Path, poses: Float[Array, "n j"]) -> RobotStates | None:
+def at_rest(path: Path, poses: Float[Array, "n j"]) -> RobotStates | None:
+    """The robot standing still at poses of the moved coordinates."""
     still = np.zeros_like(poses)
     return path.states((poses, still, still))

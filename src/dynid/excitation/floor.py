@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dynid.common.notices import Notice, notice
-from dynid.display.scene import robot_shapes
+from dynid.display.scene import links_length, robot_shapes
 from dynid.excitation.optimal.paths import Path, RobotStates
 from dynid.excitation.optimal.soft_bodies import FLOOR_SIZE, Floor, neighbours, upwards
 from dynid.experiment.tasks import ExciteSettings
@@ -27,7 +27,7 @@ from dynid.mechanism.mechanism import BASE, Mechanism
 _UPRIGHT = 0.97  # cosine of 14 degrees between the z axis of the base and the vertical
 _VERTICAL = 0.99  # cosine: turning about such an axis changes no height
 _FOOT = 0.05  # of the length of all links: how far above the base frame a shoulder is at least
-_HANGING = 0.2  # of the length of all links: how far below its base frame a robot that hangs reaches
+_HANGING = 0.2  # of the length of all links: how far a robot that hangs reaches below its base
 _STEP = 0.01  # m: an assumed height is rounded down to it
 
 
@@ -60,39 +60,29 @@ def floor_height(path: Path, settings: ExciteSettings, rest: RobotStates | None)
     """
     if isinstance(settings.floor, float | int):
         return FloorHeight(float(settings.floor))
-    if settings.floor == "none":
+    if settings.floor == "none" or not settings.collisions:
         return FloorHeight(None, why="as asked (floor: none)")
-    why = _no_foot(path.mechanism)
-    near = neighbours(path.mechanism)
-    floor = Floor(path, 0.0)
-    if not why and (not floor or rest is None):
-        why = "no moving body has a capsule"
+    near, floor = neighbours(path.mechanism), Floor(path, 0.0)
+    why = _no_foot(path.mechanism) if floor else "no moving body has a capsule"
     if why or rest is None:
-        return FloorHeight(None, why=why)
+        return FloorHeight(None, why=why or "the robot has no pose of rest")
     heights = floor.gaps(rest)[:, 0]
     own = np.array([frozenset((BASE, name)) not in near for (name,) in floor.bodies])
     lowest = float(heights[own].min()) if own.any() else 0.0
-    length = links_length(path.mechanism)
+    length = links_length(robot_shapes(path.mechanism))
     if -lowest > max(_HANGING * length, float((heights + floor.widths).max())):
-        return FloorHeight(None, why="the robot hangs below its base frame")
+        return FloorHeight(None, why="at rest the robot reaches farther below its base frame than above it")
     if _shoulder(path.mechanism, rest) < _FOOT * length:
         return FloorHeight(None, why="the base frame is at the height of the first joint that lifts bodies")
     height = min(0.0, lowest - settings.clearance - settings.margin * FLOOR_SIZE)
     return FloorHeight(float(np.floor(height / _STEP + 1e-9) * _STEP), assumed=True)
 
 
-def links_length(robot: Mechanism) -> float:
-    """Of all links together, in [m]."""
-    return sum(
-        float(np.linalg.norm(np.subtract(link["b"], link["a"]))) for link in robot_shapes(robot)["links"]
-    )
-
-
 def _no_foot(robot: Mechanism) -> str:
     """Why a robot does not stand on its base; empty if it may."""
     if robot.cables:
         return "the robot hangs on cables"
-    if any(joint.kind is JointKind.FREE for joint in robot.joints):
+    if not robot.is_closed and any(joint.kind is JointKind.FREE for joint in robot.joints):
         return "its base moves freely"
     if not np.any(robot.gravity) or upwards(robot)[2] < _UPRIGHT:
         return "gravity does not act along -z of the base frame"

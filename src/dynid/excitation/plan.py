@@ -13,7 +13,8 @@ from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError
 from dynid.excitation.careful import careful_limits
 from dynid.excitation.closed import check_start, joint_bounds
-from dynid.excitation.collision import CollisionCheck, collision_check, with_capsules
+from dynid.excitation.collision import CollisionCheck, at_rest, collision_check, with_capsules
+from dynid.excitation.floor import floor_height
 from dynid.excitation.optimal.box import Blocks, Box, box_of
 from dynid.excitation.optimal.criteria import Criterion, criterion_of
 from dynid.excitation.optimal.families import Family, family_of
@@ -141,7 +142,8 @@ def _space(robot: Mechanism, settings: ExciteSettings, noise: Float[Array, "a"])
     blocks = Blocks(family, box.narrowed(settings.margin), rest)
     given = len(settings.home) == len(path.names)
     start = np.array(settings.home) if given else start_pose(path, blocks.box)
-    check = collision_check(path, settings, shaped, box.low[0], box.high[0], start)
+    floor = floor_height(path, settings, at_rest(path, start[None]))
+    check = collision_check(path, settings, shaped, box.low[0], box.high[0], floor)
     return _Space(robot, path, family, box, blocks, check)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from dynid.common.arrays import Array, Float
 from dynid.display.scene import POSES, poses_along, robot_shapes
 from dynid.excitation.optimal.paths import RobotStates
+from dynid.excitation.optimal.soft_bodies import upwards
 from dynid.report.robot_view import motion_view
 
 if TYPE_CHECKING:
@@ -35,7 +36,9 @@ def run_view(excitation: Excitation) -> Markup | None:
         "phases": [(part.mark, float(end)) for part, end in zip(run.parts, ends, strict=True)],
         "near": [(pair.bodies, pair.which, pair.distance) for pair in plan.check.along(states).values()],
     }
-    return motion_view(shapes, [drawn], what="the planned run of", floor=plan.check.floor.height)
+    floor, up = plan.check.floor, upwards(robot).tolist()
+    what = "the planned run of"
+    return motion_view(shapes, [drawn], what=what, floor=floor.height, up=up, assumed=floor.assumed)
 
 
 def _use(plan: Plan, states: RobotStates, joints: list[dict[str, Any]]) -> dict[str, Float[Array, "n"]]:

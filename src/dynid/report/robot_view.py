@@ -50,6 +50,8 @@ def motion_view(
     *,
     what: str = "log",
     floor: float | None = None,
+    up: Sequence[float] = (0.0, 0.0, 1.0),
+    assumed: bool = False,
 ) -> Markup | None:
     """The canvas of a motion alone, before anything is identified; None where the robot has no bodies.
 
@@ -61,7 +63,9 @@ def motion_view(
             smallest distances as (bodies of each pair, pair at each sample, distance in [m]); a single body
             is near the floor.
         what: Kind of the motions, for the caption.
-        floor: Height of the floor in the base frame, in [m]; None: unknown.
+        floor: Height of the floor above the origin of the base frame along `up`, in [m]; None: unknown.
+        up: Unit vector opposite to gravity, base frame.
+        assumed: Whether the height was not given.
     """
     if not robot["bodies"]:
         return None
@@ -74,6 +78,8 @@ def motion_view(
         "full": _BEYOND,
         "words": ["tightest limit now: ", " % used"],
         "floor": floor,
+        "up": _rounded(list(up)),
+        "assumed": assumed,
     }
     return _canvas(scene, [str(entry["log"]) for entry in drawn], what)
 
@@ -122,6 +128,8 @@ def _scene(robot: Mapping[str, Any], names: tuple[str, ...], places: Float[Array
         "full": _FULL,
         "words": ["largest residual now: ", " % of its peak"],
         "floor": None,
+        "up": [0.0, 0.0, 1.0],
+        "assumed": False,
     }
 
 
