@@ -19,7 +19,7 @@ from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
 from dynid.display.scene import links_length, robot_shapes
 from dynid.excitation.optimal.paths import Path, RobotStates
-from dynid.excitation.optimal.soft_bodies import Collisions, Floor, neighbours
+from dynid.excitation.optimal.soft_bodies import Collisions, Floor, neighbours, pair_name
 from dynid.experiment.tasks import ExciteSettings
 from dynid.kinematics.assembly import assembly_of
 from dynid.mechanism.mechanism import BASE, Capsule, Mechanism
@@ -133,7 +133,8 @@ class CollisionCheck:
         if self.bare:
             messages.append(notice("bodies-unchecked", names=", ".join(self.bare)))
         if self.touching:
-            messages.append(notice("always-touching", names="; ".join(sorted(self.touching))))
+            pairs = [name if " and " in name else pair_name(name, "the floor") for name in self.touching]
+            messages.append(notice("always-touching", names="; ".join(sorted(pairs))))
         return tuple(messages)
 
 

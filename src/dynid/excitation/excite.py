@@ -207,16 +207,22 @@ def _searched(
     """The best motion of all starts."""
     plan = make_plan(inputs)
     check_home(plan, inputs.settings.home)
-    book = Journal(journal, _asked(inputs, plan.mechanism))
+    book = Journal(journal, _asked(inputs, plan))
     count, starter = inputs.settings.starts, plan.starter
     run_starts(make_starter, (inputs,), count, book, starter=starter, then=starter.promising, **how)
     with book.without_result():
         return _finished(plan, inputs, starter.results(book.done), notices)
 
 
-def _asked(inputs: PlanInputs, mechanism: Mechanism) -> dict[str, Any]:
+def _asked(inputs: PlanInputs, plan: Plan) -> dict[str, Any]:
     """Identifies an optimisation: only the same one may continue from a journal."""
-    text = repr((mechanism.file and Path(mechanism.file).read_bytes(), inputs.chi, inputs.known))
+    file = plan.mechanism.file
+    capsules = [  # also those of meshes, which may have changed
+        (body, one.start.tolist(), one.end.tolist(), one.radius)
+        for body, several in plan.path.mechanism.capsules.items()
+        for one in several
+    ]
+    text = repr((file and Path(file).read_bytes(), inputs.chi, inputs.known, capsules, plan.check.floor))
     settings = {key: value for key, value in inputs.settings.of_search.items() if key != "starts"}
     return {
         "robot": inputs.robot.name if isinstance(inputs.robot, Mechanism) else inputs.robot,
