@@ -9,15 +9,16 @@ import pytest
 
 from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError
-from dynid.excitation.excite import Excitation, excite, plan_inputs
+from dynid.excitation.excite import Excitation, excite
 from dynid.excitation.files import excitation_document, report_page, summary
+from dynid.excitation.inputs import plan_inputs
 from dynid.excitation.optimal.paths import RobotStates
 from dynid.excitation.optimal.soft_bodies import Collisions, nearest_points, neighbours
 from dynid.excitation.plan import make_plan
 from dynid.experiment.tasks import ExciteSettings
+from dynid.mechanism.collision_shapes import along_axis, around_box
 from dynid.mechanism.frame import Frame, rpy_matrix
 from dynid.mechanism.load import load_robot
-from dynid.mechanism.urdf_file import along_axis, around_box
 
 QUICK = {"starts": 1, "hops": 0, "period": 4.0}
 # Two links that swing in the vertical plane x z above a floor; the shoulder is at a height of 0.6 m.
@@ -173,7 +174,7 @@ def test_the_last_link_is_checked_to_twice_its_centre_of_mass_or_named(tmp_path:
 
 def test_a_motion_keeps_above_the_floor_that_it_would_hit(tmp_path: Path) -> None:
     """Heights by plane trigonometry, not by capsules; the approach and the way back count too."""
-    free = pendulum(tmp_path)
+    free = pendulum(tmp_path, floor="none")
     assert "floor-unchecked" in [one.code for one in free.notices]
     assert lowest(free) < 0.3
     kept = pendulum(tmp_path, floor=0.3)
@@ -186,6 +187,85 @@ def test_a_motion_keeps_above_the_floor_that_it_would_hit(tmp_path: Path) -> Non
     off = pendulum(tmp_path, floor=0.3, collisions=False)
     assert [one.code for one in off.notices if "collisions" in one.code] == ["collisions-off"]
     assert not excitation_document(off)["collision"]["checked"]
+
+
+def planned_floor(robot: str, **settings: object) -> tuple[float | None, str]:
+    inputs, _ = plan_inputs(robot, ExciteSettings(**{**QUICK, **settings}))  # type: ignore[arg-type]
+    floor = make_plan(inputs).check.floor
+    return floor.height, floor.why
+
+
+RULE = {  # changed text of the pendulum: height of the floor, or a part of why there is none
+    "": 0.0,
+    # The tip is 0.3 m below the base plane; radius 18 mm, clearance 10 mm, margin 2 mm; down to the next cm.
+    "start: {shoulder: pi/2}\n": -0.33,
+    "gravity: [-9.81, 0, 0]\n": "gravity does not act along -z",
+    "gravity: [0, 0, 9.81]\n": "gravity does not act along -z",
+    "capsules: {base: {from: [0, 0, 0], to: [0, 0, 1], radius: 0.1}}\n": 0.0,
+    "xyz: [0, 0, 0]": "height of the first joint that lifts bodies",
+    "xyz: [0, 0, 0.03]": "height of the first joint that lifts bodies",
+    "xyz: [0, 0, 0]\nstart: {shoulder: 1.5}\n": "farther below its base frame than above",
+}
+
+
+@pytest.mark.parametrize("change", RULE)
+def test_the_floor_is_assumed_only_where_the_base_frame_is_at_the_foot(tmp_path: Path, change: str) -> None:
+    place, _, more = change.partition("\n") if change.startswith("xyz") else ("xyz: [0, 0, 0.6]", "", change)
+    file = tmp_path / "pendulum.yaml"
+    file.write_text(PENDULUM.replace("xyz: [0, 0, 0.6]", place) + more)
+    height, why = planned_floor(str(file))
+    wanted = RULE[change]
+    if isinstance(wanted, str):
+        assert height is None
+        assert wanted in why
+    else:
+        assert height == pytest.approx(wanted)
+
+
+def test_the_floor_of_built_in_robots_and_what_settings_say(tmp_path: Path) -> None:
+    assert planned_floor("ur5") == (0.0, "")
+    assert planned_floor("puma560")[0] is None  # its base frame is at the shoulder
+    assert "no moving body has a capsule" in planned_floor("dualv")[1]
+    assert planned_floor("ur5", floor=-0.5) == (-0.5, "")
+    assert planned_floor("ur5", floor="none")[0] is None
+    down = (0.0, 0.6, 1.2, 0.0, 0.0, 0.0)  # the forearm points below the table
+    assert "farther below its base frame than above" in planned_floor("ur5", home=down)[1]
+    with pytest.raises(InputError, match="'low'"):
+        ExciteSettings(floor="low")  # type: ignore[arg-type]
+
+
+def test_no_motion_is_refused_for_a_floor_that_is_only_assumed(tmp_path: Path) -> None:
+    """The tip has to work below the plane of the base, so the robot stands on a pedestal."""
+    below = "  tip: {z: [-0.25, -0.05]}\n"
+    file = tmp_path / "pendulum.yaml"
+    file.write_text(PENDULUM + below)
+    found = excite(str(file), ExciteSettings(**QUICK))  # type: ignore[arg-type]
+    assert isinstance(found, Excitation)
+    (said,) = [one for one in found.notices if "floor" in one.code]
+    assert said.level == "care"
+    assert "no motion above an assumed floor at 0 m" in said.text
+    assert found.plan.check.floor.height is None
+    assert found.settings.floor is None  # as asked
+    with pytest.raises(InputError, match="cannot be met"):
+        excite(str(file), ExciteSettings(**QUICK, floor=0.0))  # type: ignore[arg-type]
+    file.write_text(
+        PENDULUM + "  tip: {z: [5, 6]}\n"
+    )  # out of reach: refused for this, with or without a floor
+    with pytest.raises(InputError, match="z of 'tip'"):
+        excite(str(file), ExciteSettings(**QUICK))  # type: ignore[arg-type]
+
+
+def test_a_given_floor_is_normal_to_gravity(tmp_path: Path) -> None:
+    """On a wall, `up` is the x axis of the base here: elbow and tip by plane trigonometry."""
+    file = tmp_path / "pendulum.yaml"
+    file.write_text(PENDULUM + "gravity: [-9.81, 0, 0]\n")
+    found = excite(str(file), ExciteSettings(**QUICK, floor=0.2))  # type: ignore[arg-type]
+    assert isinstance(found, Excitation)
+    q = found.run.sampled(500.0).q
+    tip = 0.5 * np.cos(q[:, 0]) + 0.4 * np.cos(q.sum(axis=1))
+    assert tip.min() > 0.2 + 0.018 + 0.01 - 1e-9  # radius and clearance
+    page = report_page(found)
+    assert '"up":[1.0,0.0,0.0]' in page.replace("-0.0", "0.0")
 
 
 def test_a_start_pose_in_the_floor_is_replaced_by_the_middle_of_the_ranges(tmp_path: Path) -> None:
@@ -236,7 +316,7 @@ def test_bodies_keep_the_clearance_and_the_page_shows_it(tmp_path: Path) -> None
     assert near["floor"].distance.min() > 0.05 - 1e-9
     assert excitation_document(found)["collision"]["smallest"]["floor"]["distance"] > 0.05 - 1e-9
     page = report_page(found)
-    assert '"floor":-0.2' in page
+    assert '"floor":-0.2,"up":[0.0,0.0,1.0]' in page.replace("-0.0", "0.0")
     assert "smallest distance to the floor" in page
     with pytest.raises(InputError, match="clearance"):
         ExciteSettings(clearance=-0.01).check()

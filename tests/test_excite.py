@@ -20,8 +20,9 @@ from click.testing import CliRunner
 from dynid.cli import main
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice
-from dynid.excitation.excite import Excitation, excite, noise_of, plan_inputs
+from dynid.excitation.excite import Excitation, excite
 from dynid.excitation.files import excitation_files
+from dynid.excitation.inputs import noise_of, plan_inputs
 from dynid.excitation.optimal.box import Blocks, box_of
 from dynid.excitation.optimal.checked import _sigmas, linear_uses
 from dynid.excitation.optimal.criteria import CRITERIA, Criterion, criterion_of

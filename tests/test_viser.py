@@ -20,6 +20,7 @@ from dynid.pipeline import read_logs
 from dynid.report.plots import packed, unpacked
 from dynid.report.robot_view import drawn_on
 from dynid.studio.view import in_webgl, view_page
+from tests.mesh_files import box, write
 from tests.test_studio import Browser, browser, files
 
 msgspec = pytest.importorskip("msgspec")
@@ -106,6 +107,27 @@ def test_bodies_are_where_the_log_has_them(browser: Browser) -> None:
     q = np.array([[log.q[end, k] for k in (0, 1)]])
     # The log is filtered at 20 Hz, its motion is below 1 Hz: 1e-3 rad is far above what the filter changes.
     np.testing.assert_allclose(shown, body_poses(tree_of(robot), q)[0][0, 1], atol=1e-3)
+
+
+def test_meshes_of_the_description_are_solid(tmp_path: Path) -> None:
+    write(tmp_path, "one.stl", box((0.2, 0.1, 0.1)))
+    mesh = '<collision><geometry><mesh filename="{}"/></geometry></collision>'
+    inertial = (
+        '<inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
+    )
+    joint = '<parent link="base"/><child link="arm"/><axis xyz="0 0 1"/>'
+    limit = '<limit lower="-1" upper="1" velocity="1" effort="9"/>'
+    (tmp_path / "arm.urdf").write_text(
+        f'<robot name="arm"><link name="base"/><link name="arm">{inertial}{mesh.format("one.stl")}'
+        f"{mesh.format('gone.stl')}</link>"
+        f'<joint name="hinge" type="revolute">{joint}{limit}</joint></robot>',
+        encoding="utf-8",
+    )
+    robot = load_robot(tmp_path / "arm.urdf")
+    page = view_page(robot, [], Experiment(robot=str(tmp_path / "arm.urdf")))
+    parts = made(in_webgl(page, robot))
+    assert [name for name in parts if "/mesh_" in name] == ["/robot/1_arm/mesh_1"]  # the other has no file
+    assert not any("/mesh_" in name for name in made(in_webgl(page, load_robot("ur5"))))
 
 
 def test_up_is_against_gravity(tmp_path: Path) -> None:

@@ -13,7 +13,8 @@ import time
 import numpy as np
 
 from dynid.common.batched import single_threaded_blas
-from dynid.excitation.excite import ExciteSettings, excite, plan_inputs
+from dynid.excitation.excite import ExciteSettings, excite
+from dynid.excitation.inputs import plan_inputs
 from dynid.excitation.plan import Plan, make_plan
 
 ROBOTS = ("dualv", "orthoglide", "evra", "stewart")

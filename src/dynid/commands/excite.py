@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dynid.commands.completion import ROBOT, Words
-from dynid.commands.shared import NUMBER, Whole, given_options, refuse_given, shown
+from dynid.commands.shared import NUMBER, NumberOr, Whole, given_options, refuse_given, shown
 from dynid.common.interrupts import interruptible
 from dynid.report.terminal import printable
 
@@ -59,7 +59,12 @@ if TYPE_CHECKING:
 @click.option("--along", default="", metavar="BODY", help="Plan the pose of this body (closed-loop robots).")
 @click.option("--prior", default="", metavar="FILE", help="Parameter values used to predict efforts.")
 @click.option("--home", metavar="Q[,Q...]", help="Pose of rest at begin and end [default: start pose].")
-@click.option("--floor", type=NUMBER, metavar="Z", help="Height of the floor, base frame [default: unknown].")
+@click.option(
+    "--floor",
+    type=NumberOr("none"),
+    metavar="Z|none",
+    help="Height of the floor, base frame [default: from the description].",
+)
 @click.option(
     "--clearance", type=NUMBER, metavar="M", help="Least distance of bodies and floor [default: 0.01]."
 )

@@ -44,6 +44,17 @@ class Number(click.types.FloatParamType):
         return float(value)
 
 
+class NumberOr(Number):
+    """A number, or one word in its place."""
+
+    def __init__(self, word: str) -> None:
+        self.word = word
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The number or the word, or a refusal of the option."""
+        return value if value == self.word else super().convert(value, param, ctx)
+
+
 class Whole(click.IntRange):
     """A whole number in ASCII digits within limits."""
 

@@ -5,6 +5,7 @@ Motion of all joints at the samples of a log that are drawn.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -73,14 +74,19 @@ def robot_shapes(mechanism: Mechanism, described_ends: bool = False) -> dict[str
         ],
         "joints": [*_joints(mechanism, index, massless), *_closures(mechanism, index)],
         "tip": index[tip_of(mechanism)],
-        "up": _up(mechanism.gravity),
+        "up": upwards(mechanism).tolist(),
     }
 
 
-def _up(gravity: Float[Array, "3"]) -> list[float]:
-    """Against gravity; without it, the third axis of the base."""
-    size = float(np.linalg.norm(gravity))
-    return (0.0 - gravity / size).tolist() if size > 0.0 else [0.0, 0.0, 1.0]
+def upwards(mechanism: Mechanism) -> Float[Array, "3"]:
+    """Unit vector opposite to gravity, base frame; z without gravity."""
+    size = float(np.linalg.norm(mechanism.gravity))
+    return np.asarray(0.0 - mechanism.gravity / size) if size > 0.0 else np.array([0.0, 0.0, 1.0])
+
+
+def links_length(shapes: Mapping[str, Any]) -> float:
+    """Of all links of `robot_shapes` together, in [m]."""
+    return sum(float(np.linalg.norm(np.subtract(link["b"], link["a"]))) for link in shapes["links"])
 
 
 def tip_of(mechanism: Mechanism) -> str:

@@ -1,24 +1,32 @@
 """What the collision check of an exciting motion uses: capsules, the floor, and pairs that always touch.
 
-Capsules come from the robot file or from the collision shapes of the description. Bodies of a tree without
-any get slender capsules along their links, the last one to twice its centre of mass. The links of a closed
-robot often pass each other in planes that the description does not have: without capsules it is not checked.
+Capsules come from the robot file or from the collision shapes of the description, meshes included. Bodies of
+a tree without any get slender capsules along their links, the last one to twice its centre of mass. The links
+of a closed robot often pass each other in planes that the description does not have: without capsules it is
+not checked.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dynid.common.arrays import Array, Float, Int
+from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
-from dynid.display.scene import robot_shapes
+from dynid.display.scene import links_length, robot_shapes
 from dynid.excitation.optimal.paths import Path, RobotStates
-from dynid.excitation.optimal.soft_bodies import Collisions, Floor, neighbours
+from dynid.excitation.optimal.soft_bodies import Collisions, Floor, neighbours, pair_name
 from dynid.experiment.tasks import ExciteSettings
 from dynid.kinematics.assembly import assembly_of
 from dynid.mechanism.mechanism import BASE, Capsule, Mechanism
+from dynid.mechanism.mesh_capsules import mesh_capsules
+
+if TYPE_CHECKING:
+    from dynid.excitation.floor import FloorHeight
 
 _SLENDER = 0.02  # of the length of all links together: radius of assumed capsules
 _LEAST_RADIUS = 0.005  # m
@@ -42,13 +50,41 @@ class Nearness:
 
 
 @dataclass(frozen=True, eq=False)
+class Shaped:
+    """A robot with the capsules that are checked.
+
+    Attributes:
+        robot: With capsules around its collision meshes, and assumed ones.
+        assumed: Bodies with capsules along their links.
+        unread: Bodies with collision meshes that are not readable, with why.
+    """
+
+    robot: Mechanism
+    assumed: tuple[str, ...] = ()
+    unread: Mapping[str, InputError] = field(default_factory=dict)
+
+    def notices(self) -> tuple[Notice, ...]:
+        """Meshes that were not read, and what was assumed."""
+        messages = []
+        if self.unread:
+            first = next(iter(self.unread.values()))
+            why = f"{first.file}: {first.text}" if first.file else first.text
+            messages.append(
+                notice("meshes-unread", names=", ".join(self.unread), why=why, remedy=first.remedy)
+            )
+        if self.assumed:
+            messages.append(notice("capsules-assumed", names=", ".join(self.assumed)))
+        return tuple(messages)
+
+
+@dataclass(frozen=True, eq=False)
 class CollisionCheck:
     """What is checked along a motion.
 
     Attributes:
         on: Whether the check was asked for.
-        floor: Height of the floor, base frame, in [m]; None: unknown.
-        assumed: Bodies with capsules along their links.
+        shaped: The capsules.
+        floor: Where it is.
         bare: Bodies without any capsule: not checked.
         touching: Pairs of bodies that always touch, and bodies mounted on the base that always touch the
             floor: not checked.
@@ -56,8 +92,8 @@ class CollisionCheck:
     """
 
     on: bool
-    floor: float | None
-    assumed: tuple[str, ...] = ()
+    shaped: Shaped
+    floor: FloorHeight
     bare: tuple[str, ...] = ()
     touching: frozenset[str] = frozenset()
     pairs: Collisions | None = None
@@ -91,29 +127,31 @@ class CollisionCheck:
         """What is not checked, and what was assumed."""
         if not self.on:
             return (notice("collisions-off"),)
-        messages = [] if self.pairs else [notice("collisions-unchecked")]
+        messages = [*self.shaped.notices(), *self.floor.notices()]
+        if not self.pairs:
+            messages.append(notice("collisions-unchecked"))
         if self.bare:
             messages.append(notice("bodies-unchecked", names=", ".join(self.bare)))
-        if self.assumed:
-            messages.append(notice("capsules-assumed", names=", ".join(self.assumed)))
         if self.touching:
-            messages.append(notice("always-touching", names="; ".join(sorted(self.touching))))
-        if self.floor is None:
-            messages.append(notice("floor-unchecked"))
+            pairs = [name if " and " in name else pair_name(name, "the floor") for name in self.touching]
+            messages.append(notice("always-touching", names="; ".join(sorted(pairs))))
         return tuple(messages)
 
 
-def with_capsules(robot: Mechanism, settings: ExciteSettings) -> tuple[Mechanism, tuple[str, ...]]:
-    """The robot with capsules of all bodies, and the bodies whose capsules are assumed."""
+def with_capsules(robot: Mechanism, settings: ExciteSettings) -> Shaped:
+    """The robot with capsules of all bodies: of meshes, where there are any, and assumed ones."""
     if not settings.collisions:
-        return replace(robot, capsules={}), ()
+        return Shaped(replace(robot, capsules={}))
+    found, unread = mesh_capsules(robot)
+    by_body = {
+        body: (*robot.capsules.get(body, ()), *found.get(body, ())) for body in (*robot.capsules, *found)
+    }
     if robot.is_closed:
-        return robot, ()
+        return Shaped(replace(robot, capsules=by_body), unread=unread)
     shapes = robot_shapes(robot)
     segments = [(link["body"], np.array(link["a"]), np.array(link["b"])) for link in shapes["links"]]
-    length = sum(float(np.linalg.norm(b - a)) for _, a, b in segments)
-    radius = max(_SLENDER * length, _LEAST_RADIUS)
-    by_body, assumed = dict(robot.capsules), []
+    radius = max(_SLENDER * links_length(shapes), _LEAST_RADIUS)
+    assumed = []
     for i, body in enumerate(shapes["bodies"]):
         guess = tuple(Capsule(a, b, radius) for k, a, b in segments if k == i) or _last_link(
             robot, body, radius
@@ -121,7 +159,7 @@ def with_capsules(robot: Mechanism, settings: ExciteSettings) -> tuple[Mechanism
         if body not in by_body and guess:
             by_body[body] = guess
             assumed.append(body)
-    return replace(robot, capsules=by_body), tuple(assumed)
+    return Shaped(replace(robot, capsules=by_body), tuple(assumed), unread)
 
 
 def _last_link(robot: Mechanism, name: str, radius: float) -> tuple[Capsule, ...]:
@@ -137,21 +175,24 @@ def _last_link(robot: Mechanism, name: str, radius: float) -> tuple[Capsule, ...
 def collision_check(
     path: Path,
     settings: ExciteSettings,
-    assumed: tuple[str, ...],
+    shaped: Shaped,
     low: Float[Array, "j"],
     high: Float[Array, "j"],
+    floor: FloorHeight,
 ) -> CollisionCheck:
     """The check of a robot with capsules (`with_capsules`).
 
     Args:
         low, high: Range of the moved coordinates, shape (j,). Bodies of a tree that touch in all of some
             random poses of it always touch; those of a closed robot if they touch at its start pose.
+        floor: Its height.
     """
-    floor = settings.floor
+    robot = path.mechanism
     if not settings.collisions:
-        return CollisionCheck(False, floor)
-    near = neighbours(path.mechanism)
-    whole: list[Collisions | Floor] = [Collisions(path), *([] if floor is None else [Floor(path, floor)])]
+        return CollisionCheck(False, shaped, floor)
+    near = neighbours(robot)
+    whole: list[Collisions | Floor] = [Collisions(path)]
+    whole += [] if floor.height is None else [Floor(path, floor.height)]
     states = _poses(path, low, high) if any(whole) else None
     touching = frozenset(
         side.name
@@ -163,11 +204,10 @@ def collision_check(
         and (isinstance(limit, Collisions) or frozenset((BASE, side.name)) in near)
     )
     pairs = Collisions(path, touching, settings.clearance)
-    ground = None if floor is None else Floor(path, floor, touching, settings.clearance)
-    robot = path.mechanism
+    ground = None if floor.height is None else Floor(path, floor.height, touching, settings.clearance)
     moved = [joint.child for joint in robot.joints if joint.coordinates] if robot.capsules else []
     bare = tuple(body for body in moved if body not in robot.capsules)
-    return CollisionCheck(True, floor, assumed, bare, touching, pairs or None, ground or None)
+    return CollisionCheck(True, shaped, floor, bare, touching, pairs or None, ground or None)
 
 
 def _poses(path: Path, low: Float[Array, "j"], high: Float[Array, "j"]) -> RobotStates | None:
@@ -178,5 +218,10 @@ def _poses(path: Path, low: Float[Array, "j"], high: Float[Array, "j"]) -> Robot
         poses = start[[robot.positions.index(name) for name in path.names]][None]
     else:
         poses = np.random.default_rng(_SEED).uniform(low, high, (_POSES, len(low)))
+    return at_rest(path, poses)
+
+
+def at_rest(path: Path, poses: Float[Array, "n j"]) -> RobotStates | None:
+    """The robot standing still at poses of the moved coordinates."""
     still = np.zeros_like(poses)
     return path.states((poses, still, still))

@@ -16,23 +16,14 @@ import numpy as np
 
 from dynid.common.arrays import Array, Float
 from dynid.common.batched import single_threaded_blas
-from dynid.common.catalogue import CATALOGUE
 from dynid.common.entry import plain_entry
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
 from dynid.common.settings import read
 from dynid.common.versions import version_of
-from dynid.excitation.after import (
-    existing,
-    identified_values,
-    known_information,
-    recorded_rate,
-    used_terms,
-)
-from dynid.excitation.careful import limit_notices
 from dynid.excitation.case_motions import CaseDesign, case_motions
 from dynid.excitation.closed import ClosedMotion, narrowed_limits
-from dynid.excitation.efforts import effort_range
+from dynid.excitation.inputs import plan_inputs
 from dynid.excitation.optimal.checked import (
     LimitUse,
     Promise,
@@ -47,22 +38,17 @@ from dynid.excitation.optimal.starts import Start
 from dynid.excitation.plan import (
     Plan,
     PlanInputs,
+    assumed_floor,
     make_plan,
     make_starter,
-    planned_base,
-    planned_robot,
 )
 from dynid.excitation.run import Run, check_home, run_of
 from dynid.excitation.series import Series
-from dynid.excitation.settings import RATE, default_recorder, recording_words
 from dynid.experiment.tasks import ExciteSettings
 from dynid.kinematics.sensors import measured_motion
 from dynid.mechanism.load import load_robot, reference
 from dynid.mechanism.mechanism import Mechanism
-from dynid.mechanism.parameters import effort_unit, parameter_table
-from dynid.projection.model import MODELS
 from dynid.regressor.kernels_ahead import prepare_kernels
-from dynid.robots.truth import Truth, has_demo, true_values
 
 Progress = Callable[[str, float], None]
 _PROMISED = 400  # samples used to predict sigma
@@ -190,111 +176,53 @@ def excite_series(
         if progress is not None:
             progress("limits of the robot", 0.0)
         inputs, notices = plan_inputs(robot, settings or ExciteSettings())
-        plan = make_plan(inputs)
-        check_home(plan, inputs.settings.home)
-        book = Journal(journal, _asked(inputs, plan.mechanism))
-        run_starts(
-            make_starter,
-            (inputs,),
-            inputs.settings.starts,
-            book,
-            jobs=jobs,
-            cluster=cluster,
-            progress=progress,
-            starter=plan.starter,
-            then=plan.starter.promising,
-        )
-        with book.without_result():
-            return _finished(plan, inputs, plan.starter.results(book.done), notices)
+
+        def searched(inputs: PlanInputs) -> Excitation:
+            return _searched(inputs, notices, journal, jobs=jobs, cluster=cluster, progress=progress)
+
+        try:
+            return searched(inputs)
+        except InputError as refusal:
+            floor = None if inputs.settings.floor is not None else assumed_floor(inputs)
+            if floor is None:
+                raise
+            # No motion is refused for a floor that nobody gave; without it, the refusal is for other reasons.
+            try:
+                found = searched(replace(inputs, settings=inputs.settings.changed(floor="none")))
+            except InputError:
+                raise refusal from None
+            said = tuple(one for one in found.notices if one.code != "floor-unchecked")
+            dropped = notice(
+                "floor-unchecked", why=f"no motion above an assumed floor at {floor:g} m keeps all limits"
+            )
+            return replace(found, settings=inputs.settings, notices=(*said, dropped))
 
 
-def plan_inputs(robot: str | Mechanism, settings: ExciteSettings) -> tuple[PlanInputs, tuple[Notice, ...]]:
-    """Inputs of the plan: noise, prior model, and information of existing data."""
-    settings = settings.suited()
-    before = existing(robot, settings)
-    terms = used_terms(before)
-    mechanism = planned_robot(robot, settings.payloads, terms)
-    known, measured_noise = None, None
-    if before:
-        known, measured_noise = known_information(before, mechanism, planned_base(mechanism, settings))
-    values = None if settings.prior else identified_values(before, mechanism)
-    chi, notices = _prior(mechanism, settings.prior) if values is None else (values, ())
-    notices = (*limit_notices(load_robot(robot)), *notices)
-    noise = noise_of(mechanism, settings, measured_noise)
-    promised = MODELS[mechanism.model].promised_by
-    if promised != mechanism.model:
-        more = "; the real sigma will be about twice as large" if promised == "power" else ""
-        other = notice("promised-by-another-model", promised=promised, model=mechanism.model, more=more)
-        notices = (*notices, other)
-    rows = None if known is None else tuple(map(tuple, known.tolist()))
-    rate, source = _assumed(mechanism, settings, recorded_rate(before), bool(measured_noise))
-    source += ", efforts predicted with the existing result" if values is not None else ""
-    units = [effort_unit(mechanism, motor.name) for motor in mechanism.actuators]
-    words = recording_words(rate, noise, source, units)
-    inputs = PlanInputs(robot, settings.changed(rate=rate), noise, rate, words, terms, chi, rows)
-    return replace(inputs, identified=values is not None), notices
+def _searched(
+    inputs: PlanInputs,
+    notices: tuple[Notice, ...],
+    journal: Path | None,
+    **how: Any,
+) -> Excitation:
+    """The best motion of all starts."""
+    plan = make_plan(inputs)
+    check_home(plan, inputs.settings.home)
+    book = Journal(journal, _asked(inputs, plan))
+    count, starter = inputs.settings.starts, plan.starter
+    run_starts(make_starter, (inputs,), count, book, starter=starter, then=starter.promising, **how)
+    with book.without_result():
+        return _finished(plan, inputs, starter.results(book.done), notices)
 
 
-def noise_of(
-    mechanism: Mechanism, settings: ExciteSettings, measured: dict[str, float] | None = None
-) -> tuple[float, ...]:
-    """Effort noise of every actuator: as given, as measured before, from `default_recorder`, or one."""
-    names = [actuator.name for actuator in mechanism.actuators]
-    if not settings.noise:
-        usual = default_recorder(mechanism).effort_sigma or (1.0,) * len(names)
-        pairs = zip(names, usual, strict=True)
-        return tuple((measured or {}).get(name) or value for name, value in pairs)
-    given = settings.noise * len(names) if len(settings.noise) == 1 else settings.noise
-    if len(given) != len(names):
-        raise InputError(
-            f"{len(settings.noise)} noise values do not match {len(names)} actuators",
-            remedy=f"give one value, or one for each of {', '.join(names)}",
-        )
-    return tuple(given)
-
-
-def _assumed(
-    mechanism: Mechanism, settings: ExciteSettings, before: float | None, measured: bool
-) -> tuple[float, str]:
-    """Rate of the recording, and where rate and noise come from; `before`: that of existing data, in [Hz]."""
-    usual = default_recorder(mechanism)
-    source = usual.source if usual.effort_sigma else "unknown: sigma is proportional to the noise"
-    noise = (
-        "noise as given"
-        if settings.noise
-        else "noise of the existing data"
-        if measured
-        else f"noise: {source}"
-    )
-    if settings.rate is not None:
-        return settings.rate, f"rate as given, {noise}"
-    if before is not None:
-        return before, "rate and noise of the existing data" if measured else f"rate as before, {noise}"
-    return usual.rate, f"rate: {usual.source if usual.rate != RATE else 'usual'}, {noise}"
-
-
-def _prior(mechanism: Mechanism, file: str) -> tuple[tuple[float, ...] | None, tuple[Notice, ...]]:
-    """The model that predicts efforts; with a notice if it is incomplete and efforts are limited."""
-    limited = any(effort_range(mechanism, actuator.name) is not None for actuator in mechanism.actuators)
-    try:
-        values, lacking = true_values(mechanism, Truth(file or "prior"))
-    except InputError:
-        if file:
-            raise
-        if has_demo(mechanism):
-            values, lacking = true_values(mechanism, Truth("demo"))
-        elif not limited:
-            return None, ()
-        else:
-            return None, (notice("efforts-unchecked"),)
-    remedy = CATALOGUE["no-drive-values"].variants["planned"].remedy
-    notices = tuple(replace(message, remedy=remedy) for message in lacking) if limited else ()
-    return tuple(values[parameter.name] for parameter in parameter_table(mechanism)), notices
-
-
-def _asked(inputs: PlanInputs, mechanism: Mechanism) -> dict[str, Any]:
+def _asked(inputs: PlanInputs, plan: Plan) -> dict[str, Any]:
     """Identifies an optimisation: only the same one may continue from a journal."""
-    text = repr((mechanism.file and Path(mechanism.file).read_bytes(), inputs.chi, inputs.known))
+    file = plan.mechanism.file
+    capsules = [  # also those of meshes, which may have changed
+        (body, one.start.tolist(), one.end.tolist(), one.radius)
+        for body, several in plan.path.mechanism.capsules.items()
+        for one in several
+    ]
+    text = repr((file and Path(file).read_bytes(), inputs.chi, inputs.known, capsules, plan.check.floor))
     settings = {key: value for key, value in inputs.settings.of_search.items() if key != "starts"}
     return {
         "robot": inputs.robot.name if isinstance(inputs.robot, Mechanism) else inputs.robot,

@@ -161,9 +161,10 @@ def collision_document(excitation: Excitation) -> dict[str, Any]:
     near = check.nearest(_whole(excitation))
     return {
         "checked": bool(check.limits),
-        "floor": check.floor,
+        "floor": check.floor.height,
+        "floor_assumed": check.floor.assumed,
         "smallest": near,
-        "assumed": list(check.assumed),
+        "assumed": list(check.shaped.assumed),
         "touching": sorted(check.touching),
     }
 
@@ -337,11 +338,13 @@ def _facts(excitation: Excitation) -> list[tuple[str, str, str]]:
         ("tightest limit", f"{number(tight.margin_percent, 2)} % margin", f"{tight.kind} of {tight.name}"),
     ]
     titles = {"bodies": "smallest distance of two bodies", "floor": "smallest distance to the floor"}
-    near = excitation.plan.check.nearest(_whole(excitation))
+    check = excitation.plan.check
+    near = check.nearest(_whole(excitation))
     for key, title in titles.items():
         if key in near:
             distance = f"{number(1e3 * float(near[key]['distance']), 3)} mm"
-            facts.append((title, distance, str(near[key]["between"])))
+            remark = "; its height is assumed" if key == "floor" and check.floor.assumed else ""
+            facts.append((title, distance, str(near[key]["between"]) + remark))
         else:
             facts.append((title, "not checked", ""))
     return facts

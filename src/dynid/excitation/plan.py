@@ -13,7 +13,8 @@ from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError
 from dynid.excitation.careful import careful_limits
 from dynid.excitation.closed import check_start, joint_bounds
-from dynid.excitation.collision import CollisionCheck, collision_check, with_capsules
+from dynid.excitation.collision import CollisionCheck, at_rest, collision_check, with_capsules
+from dynid.excitation.floor import floor_height
 from dynid.excitation.optimal.box import Blocks, Box, box_of
 from dynid.excitation.optimal.criteria import Criterion, criterion_of
 from dynid.excitation.optimal.families import Family, family_of
@@ -116,27 +117,59 @@ def planned_base(mechanism: Mechanism, settings: ExciteSettings) -> BaseSet:
     )
 
 
-def make_plan(inputs: PlanInputs) -> Plan:
-    """Build the problem; the same inputs give the same plan in every process."""
-    settings = inputs.settings
-    robot = planned_robot(inputs.robot, settings.payloads, inputs.terms)
-    base = planned_base(robot, settings)
-    noise = np.array(inputs.noise)
-    mechanism, names = robot, None
+@dataclass(frozen=True, eq=False)
+class _Space:
+    """Where the robot may move: its path, family, limits of coordinates, and what it must not touch."""
+
+    robot: Mechanism
+    path: Path
+    family: Family
+    box: Box
+    blocks: Blocks
+    check: CollisionCheck
+
+
+def _space(robot: Mechanism, settings: ExciteSettings, noise: Float[Array, "a"]) -> _Space:
+    names = None
     along = settings.along or led_body(robot)
     if along:
         robot, names = guided(robot, along)
-    robot, assumed = with_capsules(robot, settings)
+    shaped = with_capsules(robot, settings)
+    robot = shaped.robot
     path: Path = ClosedPath(robot, noise, names) if robot.is_closed else TreePath(robot)
-    terms = settings.terms if settings.terms is not None else TERMS.get(settings.family, 5)
-    family = family_of(settings.family, terms, settings.period)
+    family = family_of(settings.family, _terms(settings), settings.period)
     box, rest = _box(robot, path)
-    check = collision_check(path, settings, assumed, box.low[0], box.high[0])
     blocks = Blocks(family, box.narrowed(settings.margin), rest)
-    samples = _samples(base, path, terms)
+    given = len(settings.home) == len(path.names)
+    start = np.array(settings.home) if given else start_pose(path, blocks.box)
+    floor = floor_height(path, settings, at_rest(path, start[None]))
+    check = collision_check(path, settings, shaped, box.low[0], box.high[0], floor)
+    return _Space(robot, path, family, box, blocks, check)
+
+
+def _terms(settings: ExciteSettings) -> int:
+    return settings.terms if settings.terms is not None else TERMS.get(settings.family, 5)
+
+
+def assumed_floor(inputs: PlanInputs) -> float | None:
+    """Height of the floor that a plan assumes, in [m]; None if it assumes none."""
+    robot = planned_robot(inputs.robot, inputs.settings.payloads, inputs.terms)
+    floor = _space(robot, inputs.settings, np.array(inputs.noise)).check.floor
+    return floor.height if floor.assumed else None
+
+
+def make_plan(inputs: PlanInputs) -> Plan:
+    """Build the problem; the same inputs give the same plan in every process."""
+    settings = inputs.settings
+    mechanism = planned_robot(inputs.robot, settings.payloads, inputs.terms)
+    base = planned_base(mechanism, settings)
+    noise = np.array(inputs.noise)
+    space = _space(mechanism, settings, noise)
+    path, family, check = space.path, space.family, space.check
+    samples = _samples(base, path, _terms(settings))
     chi = None if inputs.chi is None else np.array(inputs.chi)
     gentle = _soft(path, check, chi, settings, settings.margin, None)
-    blocks = _resting(path, blocks, gentle, robot)
+    blocks = _resting(path, space.blocks, gentle, space.robot)
     first = Problem(
         blocks,
         Information(path, base, noise, mounted=settings.payloads),
@@ -160,7 +193,16 @@ def make_plan(inputs: PlanInputs) -> Plan:
     plain = Information(path, base, noise, **common)
     efforts = None if chi is None else EffortLimits(path, chi, mounted=settings.payloads)
     starter = Starter(problem, plain, exact, settings.hops, settings.seed, settings.starts)
-    return Plan(mechanism, base, path, family, box, problem, exact, plain, efforts, starter, check)
+    return Plan(mechanism, base, path, family, space.box, problem, exact, plain, efforts, starter, check)
+
+
+def start_pose(path: Path, box: Box) -> Float[Array, "j"]:
+    """The start pose of the description, inside the limits; zero where it gives none."""
+    robot = path.mechanism
+    if robot.is_closed:
+        return np.asarray(assembly_of(robot).start[[robot.positions.index(name) for name in path.names]])
+    pose = np.array([robot.start.get(name, 0.0) for name in path.names])
+    return np.asarray(np.clip(pose, box.low[0], box.high[0]))
 
 
 def make_starter(inputs: PlanInputs) -> Starter:

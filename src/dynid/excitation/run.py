@@ -19,8 +19,7 @@ from dynid.common.arrays import Array, Float, Int
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
 from dynid.excitation.optimal.paths import RobotStates, states_along
-from dynid.excitation.plan import Plan
-from dynid.kinematics.assembly import assembly_of
+from dynid.excitation.plan import Plan, start_pose
 from dynid.kinematics.sensors import measured_motion
 
 APPROACH, MOTION, BETWEEN, RETURN = "approach", "motion", "between", "return"
@@ -171,7 +170,9 @@ def _ways(
 ) -> tuple[Float[Array, "j"], Move | None, Move | None, tuple[Notice, ...]]:
     """Pose of rest, the moves from it to the motion and back, and what the user must know about it."""
     middle, missed = 0.5 * (plan.box.low[0] + plan.box.high[0]), ""
-    for k, start in enumerate((_given(plan, home),) if home else (_start(plan), middle)):
+    for k, start in enumerate(
+        (_given(plan, home),) if home else (start_pose(plan.path, plan.problem.blocks.box), middle)
+    ):
         way = mover.move(start, first)
         back = None if way is None else mover.move(last, start)
         missed = missed or mover.missed
@@ -227,16 +228,6 @@ class _Mover:
             return ""
         excess = plan.exact.excess(states).max(axis=1)
         return plan.exact.sides[int(np.argmax(excess))].text if excess.max() > 0.0 else ""
-
-
-def _start(plan: Plan) -> Float[Array, "j"]:
-    """The start pose of the description, inside the limits; zero where it gives none."""
-    robot, names = plan.path.mechanism, plan.path.names
-    if robot.is_closed:
-        return np.asarray(assembly_of(robot).start[[robot.positions.index(name) for name in names]])
-    box = plan.problem.blocks.box
-    pose = np.array([robot.start.get(name, 0.0) for name in names])
-    return np.asarray(np.clip(pose, box.low[0], box.high[0]))
 
 
 def check_home(plan: Plan, home: tuple[float, ...]) -> None:

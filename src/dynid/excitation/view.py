@@ -35,7 +35,8 @@ def run_view(excitation: Excitation) -> Markup | None:
         "phases": [(part.mark, float(end)) for part, end in zip(run.parts, ends, strict=True)],
         "near": [(pair.bodies, pair.which, pair.distance) for pair in plan.check.along(states).values()],
     }
-    return motion_view(shapes, [drawn], what="the planned run of", floor=plan.check.floor)
+    floor, what = plan.check.floor, "the planned run of"
+    return motion_view(shapes, [drawn], what=what, floor=floor.height, assumed=floor.assumed)
 
 
 def _use(plan: Plan, states: RobotStates, joints: list[dict[str, Any]]) -> dict[str, Float[Array, "n"]]:

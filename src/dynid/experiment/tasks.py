@@ -62,7 +62,7 @@ class ExciteSettings(Settings, frozen=True):
         family: fourier, spline or points; terms: harmonics, pieces or points (None: default number).
         period: Duration of the motion, in [s].
         starts: Random initial motions, or searches; hops: perturbed restarts of each.
-        noise: Standard deviation of the effort noise, one or per actuator; empty: see `excite.noise_of`.
+        noise: Standard deviation of the effort noise, one or per actuator; empty: see `inputs.noise_of`.
         rate: Sampling rate of the recording, in [Hz]; None: see `excitation.recorder`.
         repeats: Recorded periods.
         margin: Unused share of every limit.
@@ -71,7 +71,8 @@ class ExciteSettings(Settings, frozen=True):
         prior: File of parameter values used to predict efforts; empty: the priors of the description.
         home: Pose of rest at which a run begins and ends, one value per moved coordinate, in [rad] or [m];
             empty: the start pose of the description.
-        floor: Height of the floor in the base frame, in [m]; None: unknown.
+        floor: Its height above the origin of the base frame, opposite to gravity, in [m]; none: not checked;
+            None: as high as the description lets it be, see `excitation.floor`.
         collisions: Whether bodies keep apart from each other and from the floor.
         clearance: Smallest distance between their surfaces, and to the floor, in [m].
         after: Existing results or logs: the new motion complements their information.
@@ -101,7 +102,7 @@ class ExciteSettings(Settings, frozen=True):
     along: str = ""
     prior: str = ""
     home: tuple[float, ...] = ()
-    floor: float | None = None
+    floor: float | Literal["none"] | None = None
     collisions: bool = True
     clearance: Annotated[float, msgspec.Meta(ge=0)] = 0.01
     after: tuple[str, ...] = ()

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from dynid.mechanism.force_sensor import ForceSensor
     from dynid.mechanism.joint import Joint, Loop
     from dynid.mechanism.measured_pose import MeasuredPose
+    from dynid.mechanism.mesh_file import MeshShape
 
 
 BASE = "base"
@@ -133,6 +134,7 @@ class Mechanism:
         stribeck: Owner of a term Fk -> the speed vs of its exp(-(dq / vs)^2), in [rad/s] or [m/s], where
             it is known.
         capsules: Body (or `base`) -> the space it occupies, for collision-free motions.
+        meshes: Body (or `base`) -> collision meshes, which `mesh_capsules.py` puts capsules around.
         loops: Closures of the tree; `couplings` are closures too, but linear.
         cables: Closures too: those without a given length have a coordinate, a massless slide among
             `joints` under the cable's name. `swivels` likewise have a hinge each.
@@ -183,6 +185,7 @@ class Mechanism:
     poses: tuple[MeasuredPose, ...] = ()
     stribeck: Mapping[str, float] = field(default_factory=dict)
     capsules: Mapping[str, tuple[Capsule, ...]] = field(default_factory=dict)
+    meshes: Mapping[str, tuple[MeshShape, ...]] = field(default_factory=dict)
     cables: tuple[Cable, ...] = ()
     swivels: tuple[Swivel, ...] = ()
     free: tuple[str, ...] = ()

@@ -15,6 +15,7 @@ from dynid.mechanism.mechanism import BASE, Actuator, Body, Capsule, Coupling, M
 
 if TYPE_CHECKING:
     from dynid.mechanism.measured_pose import MeasuredPose
+    from dynid.mechanism.mesh_file import MeshShape
     from dynid.mechanism.robot_file.scope import Scope
 
 URDF_DRIVE = ("Ia", "Fv", "Fs", "Off")
@@ -31,7 +32,7 @@ class Parts:
         actuators: Those that the source names; without any, defaults apply.
         start: Positions near which the source's loops close.
         prior: Drive parameters of the source by full name.
-        capsules: Body -> capsules around its collision shapes.
+        capsules, meshes: Body -> capsules around its collision shapes, and its collision meshes.
         measured: Names of the measured joints, in the order of q_1.. of a log.
         measured_sigma: Position coordinate -> standard deviation, in [rad] or [m].
         poses: Measured poses of bodies; their massless joints and their loops are among the others.
@@ -51,6 +52,7 @@ class Parts:
     start: dict[str, float] = field(default_factory=dict)
     prior: dict[str, float] = field(default_factory=dict)
     capsules: dict[str, tuple[Capsule, ...]] = field(default_factory=dict)
+    meshes: dict[str, tuple[MeshShape, ...]] = field(default_factory=dict)
     measured: tuple[str, ...] = ()
     measured_sigma: dict[str, float] = field(default_factory=dict)
     poses: tuple[MeasuredPose, ...] = ()
@@ -145,6 +147,7 @@ def mechanism_of(
         prior=parts.prior,
         limits=parts.limits,
         capsules=parts.capsules,
+        meshes=parts.meshes,
         geometry=scope.geometry,
         angles=scope.angles,
         rebuild=rebuild if scope.geometry else None,

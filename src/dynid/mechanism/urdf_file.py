@@ -1,11 +1,6 @@
 """Reader of URDF files: joints, links as bodies, inertials and friction as priors, mimics as couplings.
 
 Values missing in a URDF stay unknown: nothing is guessed or repaired, and no other file is opened.
-
-Collision shapes of URDF and MJCF as capsules that contain them.
-
-A cylinder is inside the capsule of its axis and radius. A box is inside the capsule along its longest side,
-whose radius is half the diagonal of the two others. Meshes are never opened: they give no capsule.
 """
 
 from __future__ import annotations
@@ -16,12 +11,14 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from dynid.common.arrays import Array, Float
-from dynid.common.errors import InputError, nearest
+from dynid.common.errors import nearest
 from dynid.common.notices import Notice, notice
+from dynid.mechanism.collision_shapes import of_kind, urdf_shapes
 from dynid.mechanism.frame import Frame, rpy_matrix, unit_vector
 from dynid.mechanism.inertia import SYMBOLS, in_parent_frame, unpack
 from dynid.mechanism.joint import Joint, JointKind
 from dynid.mechanism.mechanism import Body, Capsule, Coupling
+from dynid.mechanism.mesh_file import MeshShape
 from dynid.mechanism.parts import Parts, coordinate_clash, resolve_couplings
 from dynid.mechanism.robot_file.bodies import normalised_notice
 from dynid.mechanism.robot_file.scope import Scope
@@ -67,6 +64,7 @@ def urdf_parts(model: UrdfModel, scope: Scope) -> Parts:
         joint.name: _limits(element, joint) for joint, element in zip(joints, model.joints, strict=True)
     }
     friction = [_friction(element, joint, scope) for joint, element in zip(joints, model.joints, strict=True)]
+    shapes = urdf_shapes(model.links, model.rename)
     return Parts(
         name=model.name,
         joints=joints,
@@ -75,7 +73,8 @@ def urdf_parts(model: UrdfModel, scope: Scope) -> Parts:
         limits={name: values for name, values in limits.items() if values},
         root=model.root,
         prior={name: value for priors in friction for name, value in priors.items()},
-        capsules=urdf_capsules(model.links, model.rename),
+        capsules=of_kind(shapes, Capsule),
+        meshes=of_kind(shapes, MeshShape),
     )
 
 
@@ -280,96 +279,3 @@ def absent_notices(frames: list[str], missing: list[str], word: str) -> list[Not
         subject = "links" if word == "link" else "bodies"
         notices.append(notice("missing-inertial", which=subject, names=", ".join(missing)))
     return notices
-
-
-_OWNER = "collision shape"
-
-
-def along_axis(place: Frame, axis: int, half: float, radius: float) -> Capsule:
-    """A capsule whose segment is +-half [m] along an axis of a frame; a sphere for half = 0."""
-    reach = half * place.R[:, axis]
-    return Capsule(place.p - reach, place.p + reach, float(radius))
-
-
-def around_box(place: Frame, halves: Float[Array, "3"]) -> Capsule:
-    """The capsule around a box with these half sides [m]."""
-    axis = int(np.argmax(halves))
-    return along_axis(place, axis, float(halves[axis]), float(np.linalg.norm(np.delete(halves, axis))))
-
-
-def urdf_capsules(links: Mapping[str, Element], rename: Mapping[str, str]) -> dict[str, tuple[Capsule, ...]]:
-    """Body -> capsules around its <collision> shapes, body frame; bodies without any are left out."""
-    by_body = {}
-    for name, link in links.items():
-        shapes = [element for element in link.children if element.tag == "collision"]
-        capsules = tuple(capsule for capsule in map(_urdf_shape, shapes) if capsule is not None)
-        if capsules:
-            by_body[rename.get(name, name)] = capsules
-    return by_body
-
-
-def _urdf_shape(collision: Element) -> Capsule | None:
-    """None for a mesh, and for a shape that is not readable: the dynamics do not need it."""
-    geometry, origin = collision.child("geometry"), collision.child("origin")
-    shape = geometry.children[0] if geometry is not None and geometry.children else None
-    if shape is None:
-        return None
-    try:
-        xyz = (origin.numbers("xyz", _OWNER) if origin is not None else None) or []
-        rpy = (origin.numbers("rpy", _OWNER) if origin is not None else None) or []
-        roll, pitch, yaw = [value for value, _ in rpy] or (0.0, 0.0, 0.0)
-        place = Frame(rpy_matrix((roll, pitch, yaw)), np.array([value for value, _ in xyz] or [0.0] * 3))
-        if shape.tag == "box":
-            halves = 0.5 * np.array([value for value, _ in shape.numbers("size", _OWNER) or []])
-            return around_box(place, halves) if len(halves) == 3 and halves.min() > 0.0 else None
-        if shape.tag not in ("sphere", "cylinder", "capsule"):
-            return None
-        radius = shape.number("radius", owner=_OWNER)
-        half = 0.0 if shape.tag == "sphere" else 0.5 * shape.number("length", owner=_OWNER)
-    except InputError:
-        return None
-    return along_axis(place, 2, half, radius) if radius > 0.0 and half >= 0.0 else None
-
-
-def mjcf_capsule(geom: Element, place: Frame) -> Capsule | None:
-    """The capsule around a geom; None for meshes, planes and visual shapes.
-
-    Args:
-        place: Of the geom in its body; for `fromto`, of the frame in which the ends are given.
-    """
-    kind = geom.attributes.get("type", "sphere")
-    in_no_contact = all(geom.attributes.get(key) == "0" for key in ("contype", "conaffinity"))
-    if in_no_contact or kind not in ("sphere", "capsule", "cylinder", "box", "ellipsoid"):
-        return None
-    try:
-        size = np.array([value for value, _ in geom.numbers("size", _OWNER, range(1, 4)) or []])
-        ends = geom.numbers("fromto", _OWNER, range(6, 7))
-    except InputError:
-        return None
-    if not len(size) or not np.all(size > 0.0):
-        return None
-    if ends is not None:
-        points = np.array([value for value, _ in ends])
-        radius = float(size[0] if kind in ("capsule", "cylinder") else np.sqrt(2.0) * size[0])
-        start, end = (place.p + place.R @ point for point in (points[:3], points[3:]))
-        return Capsule(start, end, radius)
-    if kind == "sphere":
-        return along_axis(place, 2, 0.0, size[0])
-    if kind in ("capsule", "cylinder"):
-        return along_axis(place, 2, size[1], size[0]) if len(size) > 1 else None
-    if len(size) < 3:
-        return None
-    if kind == "box":
-        return around_box(place, size)
-    axis = int(np.argmax(size))
-    second = float(np.sort(size)[1])
-    return along_axis(place, axis, float(size[axis]) - second, second)
-
-
-def joined(capsules: Iterable[tuple[str, Capsule | None]]) -> dict[str, tuple[Capsule, ...]]:
-    """Body -> its capsules."""
-    by_body: dict[str, tuple[Capsule, ...]] = {}
-    for body, capsule in capsules:
-        if capsule is not None:
-            by_body[body] = (*by_body.get(body, ()), capsule)
-    return by_body

@@ -15,6 +15,7 @@ from dynid.mechanism.mechanism import BASE
 from dynid.mechanism.xml_elements import Element
 
 Vocabulary = Mapping[str, tuple[str, ...]]
+PACKAGE = "package.xml"  # the file that makes a folder a package
 
 
 @dataclass(frozen=True, eq=False)
@@ -263,27 +264,54 @@ def check_meshes(robot: Element) -> None:
 
 def check_path(element: Element, name: str, file: str) -> None:
     """Refuse a path in `file` that leaves its root."""
-    folder = Path(file).resolve().parent
-    above = [folder, *folder.parents]
-    root = next((path for path in above if (path / "package.xml").is_file()), folder)
-    if not _stays(name, folder, root, above):
+    if not _stays(name, file):
         raise element.error(
             f"{element.tag} path '{name}' leaves its root", "keep it inside the package, or remove the mesh"
         )
 
 
-def _stays(name: str, folder: Path, root: Path, above: list[Path]) -> bool:
-    scheme, separator, rest = name.replace("\\", "/").partition("://")
-    path = unquote(rest if separator else scheme)
-    if not separator or scheme == "file":
-        return _inside(Path(os.path.realpath(folder / path)), root)
-    package, _, inner = path.lstrip("/").partition("/")  # some files write package:///name
-    if _climbs(inner) or package in ("", ".", ".."):
+def _stays(name: str, file: str) -> bool:
+    scheme, path = _split(name)
+    package, _, inner = path.partition("/")
+    if scheme and (_climbs(inner) or package in ("", ".", "..")):
         return False
-    at_hand = next((path for path in above if path.name == package), None)
-    return at_hand is None or _inside(
-        Path(os.path.realpath(at_hand / inner)), Path(os.path.realpath(at_hand))
-    )
+    places = _places(name, file)
+    return len(places) > 1 or _inside(*places[0])  # a package that is not at hand is looked for, and skipped
+
+
+def model_file(name: str, file: str) -> Path | None:
+    """The file that a path in the description `file` names, if it is there and inside its root."""
+    for place, root in _places(name, file):
+        if place.is_file() and _inside(place, root):
+            return place
+    return None
+
+
+def _split(name: str) -> tuple[str, str]:
+    """Scheme, empty for a path in the file system, and path."""
+    scheme, separator, rest = name.replace("\\", "/").partition("://")
+    if not separator or scheme == "file":
+        return "", unquote(rest if separator else scheme)
+    return scheme, unquote(rest).lstrip("/")  # some files write package:///name
+
+
+def _places(name: str, file: str) -> list[tuple[Path, Path]]:
+    """Where a path of a description may lead, with the root that it must not leave; links are followed.
+
+    A package is a folder above the file, else one in the root of the file, else that root under another name.
+    """
+    folder = Path(file).resolve().parent
+    above = [folder, *folder.parents]
+    root = next((path for path in above if (path / PACKAGE).is_file()), folder)
+    scheme, path = _split(name)
+    if not scheme:
+        return [(Path(os.path.realpath(folder / path)), root)]
+    package, _, inner = path.partition("/")
+    named = next((path for path in above if path.name == package), None)
+    if named is not None:
+        return [(Path(os.path.realpath(named / inner)), named)]
+    tried = (folder / package / inner, root / package / inner, root / inner)
+    return [(Path(os.path.realpath(place)), root) for place in tried]
 
 
 def _climbs(path: str) -> bool:

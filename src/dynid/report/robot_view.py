@@ -52,6 +52,7 @@ def motion_view(
     *,
     what: str = "log",
     floor: float | None = None,
+    assumed: bool = False,
 ) -> Markup | None:
     """The canvas of a motion alone, before anything is identified; None where the robot has no bodies.
 
@@ -63,7 +64,8 @@ def motion_view(
             smallest distances as (bodies of each pair, pair at each sample, distance in [m]); a single body
             is near the floor.
         what: Kind of the motions, for the caption.
-        floor: Height of the floor in the base frame, in [m]; None: unknown.
+        floor: Height of the floor above the origin of the base frame, against gravity, in [m]; None: unknown.
+        assumed: Whether the height was not given.
     """
     if not robot["bodies"]:
         return None
@@ -76,6 +78,7 @@ def motion_view(
         "full": _BEYOND,
         "words": ["tightest limit now: ", " % used"],
         "floor": floor,
+        "assumed": assumed,
     }
     return _canvas(scene, [str(entry["log"]) for entry in drawn], what)
 
@@ -127,6 +130,7 @@ def _scene(robot: Mapping[str, Any], names: tuple[str, ...], places: Float[Array
         "full": _FULL,
         "words": ["largest residual now: ", " % of its peak"],
         "floor": None,
+        "assumed": False,
     }
 
 

@@ -234,9 +234,9 @@ class Session:
         if not has_viser():
             return None
         if kind == "view":
-            return in_webgl(self.view())
+            return in_webgl(self.view(), self._mechanism)
         found = self.results.file(kind, index, "report.html")
-        return None if found is None else in_webgl(found[0].decode())
+        return None if found is None else in_webgl(found[0].decode(), self._mechanism)
 
     def state(self) -> dict[str, Any]:
         """All that the page shows, as plain values."""

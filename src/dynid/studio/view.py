@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 from collections.abc import Sequence
 from typing import Any
@@ -9,17 +10,19 @@ from typing import Any
 import numpy as np
 
 from dynid.common.arrays import Array, Float
-from dynid.common.errors import DynidError
+from dynid.common.errors import DynidError, InputError
 from dynid.display.scene import POSES, poses_along, robot_shapes, states_at
 from dynid.experiment.experiment import Experiment
 from dynid.kinematics.assembly import assembly_of
-from dynid.mechanism.mechanism import Mechanism
+from dynid.mechanism.mechanism import BASE, Mechanism
+from dynid.mechanism.mesh_file import Mesh
 from dynid.motion.log import Log
 from dynid.problem import Problem, prepare
 from dynid.report.page import scripted_page
 from dynid.report.robot_view import drawn_on, motion_view
 
 _RATE, _MOST = 10, 1000  # poses per second, and of a log
+_TRIANGLES = 200_000  # of all meshes together
 
 
 def view_page(mechanism: Mechanism, logs: Sequence[Log], experiment: Experiment) -> str:
@@ -33,12 +36,34 @@ def view_page(mechanism: Mechanism, logs: Sequence[Log], experiment: Experiment)
     return scripted_page("studio_view.html", ("robot.js",), robot=robot)
 
 
-def in_webgl(page: str) -> str:
-    """The robot of a page drawn by Viser; a page without a robot as it is."""
+def in_webgl(page: str, mechanism: Mechanism | None = None) -> str:
+    """The robot of a page drawn by Viser; a page without a robot as it is.
+
+    Args:
+        page: With the simple drawing.
+        mechanism: Its collision meshes are drawn too if the page shows the same bodies.
+    """
     from dynid.studio.viser_page import recording
 
     scene = drawn_on(page)
-    return page if scene is None or "up" not in scene else recording(scene)  # "up": not of earlier versions
+    if scene is None or "up" not in scene:  # of an earlier version
+        return page
+    same = mechanism is not None and {*mechanism.meshes, BASE} <= {*scene["bodies"], BASE}
+    return recording(scene, _meshes(mechanism) if mechanism is not None and same else {})
+
+
+def _meshes(mechanism: Mechanism) -> dict[str, list[Mesh]]:
+    """Collision meshes that can be read, body by body, as long as a browser can draw them at once."""
+    found: dict[str, list[Mesh]] = {}
+    room = _TRIANGLES
+    for body, shapes in mechanism.meshes.items():
+        for shape in shapes:
+            with contextlib.suppress(InputError):  # `excite` names it
+                mesh = shape.read()
+                room -= len(mesh.triangles)
+                if room >= 0:
+                    found.setdefault(body, []).append(mesh)
+    return found
 
 
 def has_viser() -> bool:

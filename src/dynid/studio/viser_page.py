@@ -14,7 +14,7 @@ from typing import Any, cast
 import viser
 from viser.infra import Message, WebsockMessageHandler
 
-from dynid.studio.viser_robot import Motion, Robot
+from dynid.studio.viser_robot import Meshes, Motion, Robot
 
 _FRAMES = 1200  # of all motions together: a page of one to two megabytes
 
@@ -29,11 +29,12 @@ class _Recorder(WebsockMessageHandler):
         """Take a message; it is recorded already."""
 
 
-def recording(scene: Mapping[str, Any]) -> str:
+def recording(scene: Mapping[str, Any], meshes: Meshes) -> str:
     """A page that plays the motions of a scene, one after the other, each at its own time.
 
     Args:
         scene: What a page with the other drawing draws (`drawn_on`).
+        meshes: Body (or `base`) -> its collision meshes.
     """
     recorder = _Recorder()
     kept = recorder.get_message_serializer(lambda message: message.include_in_scene_serialization)
@@ -44,7 +45,7 @@ def recording(scene: Mapping[str, Any]) -> str:
     )
     place = viser.SceneApi(cast(Any, owner), cast(Any, None), cast(Any, None))
     motions = [Motion(str(one["name"]), one, len(scene["bodies"])) for one in scene["logs"]]
-    robot = Robot(place, scene, motions)
+    robot = Robot(place, scene, motions, meshes)
     camera = viser.InitialCameraConfig(recorder.queue_message)
     camera.fov, camera.look_at, camera.position, camera.up = robot.camera()
     step = max(1, -(-sum(motion.n for motion in motions) // _FRAMES))

@@ -12,7 +12,10 @@ import numpy as np
 
 from dynid.common.arrays import Array, Float
 from dynid.mechanism.frame import quaternion_of
+from dynid.mechanism.mechanism import BASE
+from dynid.mechanism.mesh_file import Mesh
 from dynid.report.plots import unpacked
+from dynid.studio.solids import basis, capsule, drum, stretched, tube
 
 _PAUSE = 0.6  # s at the end of a motion
 _LOOKED = 40  # frames at which the room that the robot needs is looked up
@@ -23,7 +26,6 @@ _ASPECT = 1.2  # of the frame; wider ones have room at the sides
 _FILLED = 0.85  # share of the picture that the robot may fill
 _FLAT = 0.02  # height relative to the size
 _STEPS = 24  # of a colour that follows a share
-_AROUND, _ARCS = 24, 6  # sides of a turned part, and of each half of its round ends
 _LINK, _GROUND, _DRIVEN, _PASSIVE = (111, 143, 176), (150, 156, 163), (92, 104, 118), (160, 169, 180)
 _HEAT = np.array([[0.0, 158.0, 115.0], [230.0, 180.0, 30.0], [213.0, 60.0, 0.0]])
 _AMBER, _RED, _MASS, _PATH = (230, 159, 0), (213, 60, 0), (204, 121, 167), (86, 180, 233)
@@ -31,6 +33,7 @@ _GRID, _SECTION = (150, 160, 170), (120, 130, 140)  # seen on a light and on a d
 _NAMED = 8  # joints whose names are shown; more of them would cover the robot
 _BOTH = (("from", "a"), ("to", "b"))
 Colour = tuple[int, int, int]
+Meshes = Mapping[str, Sequence[Mesh]]
 
 
 class Motion:
@@ -84,9 +87,12 @@ class Robot:
         place: The scene of Viser.
         scene: Of a page with the other drawing.
         motions: Those of the scene.
+        meshes: Body (or `base`) -> its collision meshes.
     """
 
-    def __init__(self, place: Any, scene: Mapping[str, Any], motions: Sequence[Motion]) -> None:
+    def __init__(
+        self, place: Any, scene: Mapping[str, Any], motions: Sequence[Motion], meshes: Meshes
+    ) -> None:
         self._place, self._scene, self._up = place, scene, np.asarray(scene["up"], float)
         self._ends = np.concatenate([_ends(scene, one)[:: max(1, one.n // _LOOKED)] for one in motions])
         self._ends = self._ends.reshape(-1, 3)
@@ -102,6 +108,7 @@ class Robot:
         self._aim()
         self._add_surroundings(motions)
         self._add_bodies()
+        self._add_meshes(meshes)
         self._add_joints()
         self._lines = {id(motion): self._ends_of_lines(motion) for motion in motions}
         self._cables, self._rods = self._add_lines(motions[0])
@@ -133,7 +140,7 @@ class Robot:
             body.position, body.wxyz = p, R
         cables, rods = self._lines[id(motion)]
         for part, ends in zip(self._rods, rods[frame], strict=True):
-            part.position, part.wxyz, part.scale = _stretched(*ends)
+            part.position, part.wxyz, part.scale = stretched(*ends)
         if self._cables is not None:
             self._cables.points = cables[frame].astype(np.float32)
             self._cables.colors = np.repeat(self._pulled(motion, frame)[:, None], 2, axis=1)
@@ -156,8 +163,7 @@ class Robot:
         """Floor or grid, the frame of the base, and the path of the tip."""
         scene, place, size = self._scene, self._place, self._size
         floor = scene["floor"]
-        # A floor is where the check of collisions has it; without one the grid is under the robot.
-        R = np.eye(3) if floor is not None else np.column_stack([*self._ground(), self._up])
+        R = np.column_stack([*self._ground(), self._up])
         height = min(0.0, float(np.min(self._ends @ self._up))) if floor is None else floor
         under = self._middle - (self._middle @ R[:, 2] - height) * R[:, 2]
         cell = _round_step(size / 8.0)
@@ -177,7 +183,9 @@ class Robot:
             wxyz=quaternion_of(R),
             position=under,
         )
-        words = f"grid {cell:g} m" if floor is None else f"grid {cell:g} m, floor at z = {floor:.3g} m"
+        words = f"grid {cell:g} m"
+        if floor is not None:
+            words += f", floor at height {floor:.3g} m" + (" (assumed)" if scene["assumed"] else "")
         place.add_label("/scale", words, position=under - 10.0 * cell * R[:, 1], anchor="top-center")
         place.add_frame("/base", axes_length=0.1 * size, axes_radius=0.004 * size)
         if scene["tip"] >= 0:
@@ -192,7 +200,7 @@ class Robot:
         for kind, radius, opacity in (("links", self._thick, None), ("capsules", None, 0.35)):
             for i, part in enumerate(scene[kind]):
                 body, r = part["body"], part["r"] if radius is None else radius
-                solid = _capsule(np.asarray(part["a"], float), np.asarray(part["b"], float), float(r))
+                solid = capsule(np.asarray(part["a"], float), np.asarray(part["b"], float), float(r))
                 name = self._inside(body, f"{kind}_{i + 1}")
                 made = self._place.add_mesh_simple(name, *solid, color=_LINK, opacity=opacity)
                 self._of_body.setdefault(body, []).append(made)
@@ -208,6 +216,22 @@ class Robot:
                 visible=False,  # as in the other drawing, until asked for
             )
 
+    def _add_meshes(self, meshes: Meshes) -> None:
+        index = {name: i for i, name in enumerate(self._scene["bodies"])} | {BASE: -1}
+        for body in sorted(meshes.keys() & index.keys()):
+            for k, mesh in enumerate(meshes[body]):
+                name = self._inside(index[body], f"mesh_{k + 1}")
+                triangles = mesh.triangles.astype(np.uint32)
+                made = self._place.add_mesh_simple(
+                    name,
+                    mesh.vertices.astype(np.float32),
+                    triangles,
+                    color=_LINK,
+                    opacity=0.6,
+                    flat_shading=True,
+                )
+                self._of_body.setdefault(index[body], []).append(made)
+
     def _add_joints(self) -> None:
         """Drums around the axes of joints, blocks along slides, balls for other joints."""
         scene = self._scene
@@ -222,8 +246,8 @@ class Robot:
             if joint["axis"] is None:
                 made = self._place.add_icosphere(name, radius=r, subdivisions=2, **place)
             else:
-                place["wxyz"] = quaternion_of(_basis(np.asarray(joint["axis"], float)))
-                solid = _drum(r, 1.5 * r, 4 if joint["slides"] else _AROUND)
+                place["wxyz"] = quaternion_of(basis(np.asarray(joint["axis"], float)))
+                solid = drum(r, 1.5 * r, square=joint["slides"])
                 made = self._place.add_mesh_simple(name, *solid, flat_shading=True, **place)
             if joint["effort"] >= 0:
                 self._of_share.append((joint["effort"], made))
@@ -240,7 +264,7 @@ class Robot:
     def _add_lines(self, motion: Motion) -> tuple[Any, list[Any]]:
         """Cables as lines, with the places where they leave; rods and travels of slides as cylinders."""
         scene, (cables, rods) = self._scene, self._lines[id(motion)]
-        unit = _tube(0.4 * self._thick)
+        unit = tube(0.4 * self._thick)
         made = [
             self._place.add_mesh_simple(f"/robot/rod_{i + 1}", *unit, color=_LINK)
             for i in range(rods.shape[1])
@@ -335,49 +359,3 @@ def _round_step(length: float) -> float:
     """A round length, at least this one: 1, 2 or 5 times a power of ten."""
     power = 10.0 ** np.floor(np.log10(length))
     return float(power * next(k for k in (1.0, 2.0, 5.0, 10.0) if k * power >= 0.999 * length))
-
-
-def _basis(axis: Float[Array, "3"]) -> Float[Array, "3 3"]:
-    """A rotation that turns z onto an axis."""
-    length = float(np.linalg.norm(axis))
-    z = axis / length if length > 0.0 else np.array([0.0, 0.0, 1.0])
-    x = np.cross(np.eye(3)[int(np.argmin(np.abs(z)))], z)
-    x /= np.linalg.norm(x)
-    return np.column_stack([x, np.cross(z, x), z])
-
-
-def _stretched(a: Float[Array, "3"], b: Float[Array, "3"]) -> tuple[Array, Array, tuple[float, float, float]]:
-    """Place, turn and scale of a tube of length one that goes from a to b."""
-    return a, quaternion_of(_basis(b - a)), (1.0, 1.0, max(1e-9, float(np.linalg.norm(b - a))))
-
-
-def _turned(profile: Float[Array, "m 2"], sides: int = _AROUND) -> tuple[Array, Array]:
-    """Vertices and triangles of a profile (radius, height) that is turned about z."""
-    around = 2.0 * np.pi * np.arange(sides) / sides
-    ring = np.stack([np.cos(around), np.sin(around)], axis=-1)
-    flat = profile[:, None, :1] * ring
-    heights = np.broadcast_to(profile[:, None, 1:], (len(profile), sides, 1))
-    vertices = np.concatenate([flat, heights], axis=-1).reshape(-1, 3)
-    k, j = np.meshgrid(np.arange(len(profile) - 1), np.arange(sides), indexing="ij")
-    a, b = k * sides + j, k * sides + (j + 1) % sides
-    faces = np.stack([np.stack([a, b, b + sides], -1), np.stack([a, b + sides, a + sides], -1)])
-    return vertices.astype(np.float32), faces.reshape(-1, 3).astype(np.uint32)
-
-
-def _capsule(a: Float[Array, "3"], b: Float[Array, "3"], r: float) -> tuple[Array, Array]:
-    """A cylinder with round ends from a to b."""
-    angles, length = np.linspace(-0.5 * np.pi, 0.0, _ARCS + 1), float(np.linalg.norm(b - a))
-    below = np.stack([r * np.cos(angles), r * np.sin(angles)], axis=-1)
-    above = below[::-1] * [1.0, -1.0] + [0.0, length]
-    vertices, faces = _turned(np.concatenate([below, above]))
-    return (vertices @ _basis(b - a).T + a).astype(np.float32), faces
-
-
-def _drum(r: float, half: float, sides: int) -> tuple[Array, Array]:
-    """A cylinder with flat ends about the origin; with four sides a block."""
-    return _turned(np.array([[0.0, -half], [r, -half], [r, half], [0.0, half]]), sides)
-
-
-def _tube(r: float) -> tuple[Array, Array]:
-    """A cylinder with flat ends from height 0 to 1."""
-    return _turned(np.array([[0.0, 0.0], [r, 0.0], [r, 1.0], [0.0, 1.0]]))

@@ -220,9 +220,14 @@ SIMULATION = {
         "collisions of {names} with other bodies and the floor are not checked: they have no capsules",
         "give `capsules:` in the robot file, or watch the motion before you run the robot",
     ),
+    "meshes-unread": care(
+        "collision meshes of the URDF or MJCF are not there, damaged, too large, or neither STL nor OBJ",
+        "collision meshes of {names} were not read: {why}",
+        "{remedy}, or give `capsules:` in the robot file",
+    ),
     "capsules-assumed": care(
         "bodies without readable collision shapes are checked as slender capsules along their links, the last"
-        " one to twice its centre of mass. Meshes are not opened. Real bodies may be thicker",
+        " one to twice its centre of mass. Real bodies may be thicker",
         "collisions of {names} are checked with slender capsules along the links: real bodies may be thicker",
         "give `capsules:` in the robot file, or watch the motion before you run the robot",
     ),
@@ -231,10 +236,18 @@ SIMULATION = {
         "not checked for collisions, because their capsules are always closer than the clearance: {names}",
         "give smaller `capsules:` in the robot file",
     ),
+    "floor-assumed": note(
+        "no `--floor` was given: bodies stay above the plane of the base frame, or above the lowest point of"
+        " the robot at rest if that is lower ([rule](../howto/excite.md#floor))",
+        "the floor is assumed at height {height} m in the base frame: not above the base, and not above the"
+        " robot at rest",
+        "give the real height with --floor Z: a lower floor allows more motion",
+    ),
     "floor-unchecked": care(
-        "the height of the floor is not known, so the robot may hit the ground or its table",
-        "the floor is not checked: its height is unknown",
-        "give it with --floor Z, in the base frame: --floor 0 if the robot stands on the plane of that frame",
+        "the floor is switched off, or its height does not follow from the description"
+        " ([rule](../howto/excite.md#floor)): the robot may hit the ground or its table",
+        "the floor is not checked: {why}",
+        "give its height with --floor Z: --floor 0 if the robot stands on the origin of the base frame",
     ),
     "home-moved": note(
         "no straight move from the start pose of the description to the motion keeps the limits. The run"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dynid.common.arrays import Array, Bool, Float, Int
+from dynid.display.scene import upwards
 from dynid.excitation.optimal.paths import Path, RobotStates
 from dynid.excitation.optimal.soft import Ranged, Side, both_sides, shares
 from dynid.excitation.series import symmetric_range
@@ -13,7 +14,7 @@ from dynid.mechanism.joint import JointKind
 from dynid.mechanism.mechanism import BASE, Mechanism
 
 AXES = ("x", "y", "z")
-_FLOOR_SIZE = 0.1  # m: an excess of 1 % is 1 mm
+FLOOR_SIZE = 0.1  # m: an excess of 1 % is 1 mm
 
 
 class _Bodies:
@@ -171,11 +172,12 @@ class Collisions:
 
 
 class Floor:
-    """Capsules of moving bodies stay above the plane z = floor of the base frame.
+    """Capsules of moving bodies stay above a plane normal to gravity.
 
-    Both ends of every capsule: (floor + clearance - (z - radius)) / 0.1 m <= 0.
+    Both ends of every capsule: (floor + clearance - (h - radius)) / 0.1 m <= 0, with h opposite to gravity.
 
     Args:
+        floor: Its height above the origin of the base frame, in [m].
         ignored: Bodies that are not checked.
         clearance: Above the floor, in [m].
     """
@@ -186,6 +188,7 @@ class Floor:
         self, path: Path, floor: float, ignored: frozenset[str] = frozenset(), clearance: float = 0.0
     ) -> None:
         self._own, self._floor, self._clearance = _Capsules(path), floor, clearance
+        self._up = upwards(path.mechanism)
         moving = [c for c, body in enumerate(self._own.bodies) if body != BASE and body not in ignored]
         self._rows = [(c, e) for c in moving for e in (0, 1)]
         self.bodies = tuple((self._own.bodies[c],) for c, _ in self._rows)
@@ -194,18 +197,23 @@ class Floor:
     def __bool__(self) -> bool:
         return bool(self.sides)
 
+    @property
+    def widths(self) -> Float[Array, "s"]:
+        """Diameter of the capsule of every end, in [m]."""
+        return np.array([2.0 * self._own.radii[c] for c, _ in self._rows])
+
     def reached(self, side: Side, h: float) -> float:
         """The lowest height, in [m]."""
-        return self._floor + self._clearance - h * _FLOOR_SIZE
+        return self._floor + self._clearance - h * FLOOR_SIZE
 
     def excess(self, states: RobotStates) -> Float[Array, "s n"]:
         """One row per end of a capsule."""
-        return np.asarray((self._clearance - self.gaps(states)) / _FLOOR_SIZE)
+        return np.asarray((self._clearance - self.gaps(states)) / FLOOR_SIZE)
 
     def gaps(self, states: RobotStates) -> Float[Array, "s n"]:
         """Height of every end above the floor, in [m]."""
         ends, radii = self._own.ends(states), self._own.radii
-        return np.array([ends[c, e, :, 2] - radii[c] - self._floor for c, e in self._rows])
+        return np.array([ends[c, e] @ self._up - radii[c] - self._floor for c, e in self._rows])
 
     def slopes(self, states: RobotStates, needed: Bool[Array, "s"] | None = None) -> Float[Array, "3 s n d"]:
         """Falling speed of the ends."""
@@ -214,7 +222,8 @@ class Floor:
         out = np.zeros((3, len(self._rows), len(states.q), len(V)))
         for k in range(len(self.sides)) if needed is None else np.flatnonzero(needed).tolist():
             c, e = self._rows[k]
-            out[0, k] = -capsules.speed(motion, V, capsules.bodies[c], ends[c, e])[:, :, 2].T / _FLOOR_SIZE
+            speed = capsules.speed(motion, V, capsules.bodies[c], ends[c, e]) @ self._up
+            out[0, k] = -speed.T / FLOOR_SIZE
         return out
 
 

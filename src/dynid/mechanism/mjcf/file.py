@@ -11,7 +11,7 @@ from dynid.common import limits
 from dynid.common.errors import nearest
 from dynid.common.notices import Notice
 from dynid.common.strict_yaml import BYTE_LIMIT
-from dynid.mechanism.urdf_tree import check_path, unknown_parts, words
+from dynid.mechanism.urdf_tree import unknown_parts, words
 from dynid.mechanism.xml_elements import LINK_LIMIT, Element, read_elements
 
 _TRUTH = {"true": True, "false": False}
@@ -289,21 +289,3 @@ def _kind(tag: str) -> str:
 def unknown_mjcf_parts(root: Element) -> tuple[Notice, ...]:
     """Notices about elements and attributes that MJCF does not define."""
     return unknown_parts(root, _CHILDREN, _ATTRIBUTES)
-
-
-def check_assets(root: Element) -> None:
-    """Refuse paths of meshes, textures and the like that leave the model's folder; none is opened."""
-    folders: dict[str, str] = {}
-    for compiler in root.children:
-        if compiler.tag == "compiler":
-            folders |= {key: value for key, value in compiler.attributes.items() if key.endswith("dir")}
-            stripped = compiler.attributes.get("strippath") == "true"
-            folders |= {"strip": "yes"} if stripped else {}
-    both = folders.get("assetdir", "")
-    for section in root.children:
-        for element in section.walk() if section.tag == "asset" else ():
-            folder = folders.get("texturedir" if element.tag == "texture" else "meshdir", both)
-            for key, name in element.attributes.items():
-                if key.startswith("file") and name:
-                    bare = name.replace("\\", "/").rsplit("/", 1)[-1] if "strip" in folders else name
-                    check_path(element, f"{folder.rstrip('/')}/{bare}" if folder else bare, root.file)

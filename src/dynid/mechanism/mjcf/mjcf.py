@@ -1,17 +1,22 @@
 """Reader of MJCF files: bodies, joints, inertials as priors, equalities as loops and couplings.
 
-Values missing in a model stay unknown: none is guessed, and no mesh is opened.
+Values missing in a model stay unknown: none is guessed, and no mesh is opened here.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 import numpy as np
 
 from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
+from dynid.mechanism.collision_shapes import Shape, joined, mjcf_capsule, of_kind, takes_part_in_contacts
 from dynid.mechanism.inertia import SYMBOLS
 from dynid.mechanism.mechanism import Body, Capsule
+from dynid.mechanism.mesh_file import MeshShape
+from dynid.mechanism.mjcf.assets import mesh_assets, mesh_shape
 from dynid.mechanism.mjcf.equality import read_actuators, read_equalities, rod_line
 from dynid.mechanism.mjcf.file import entries, sections
 from dynid.mechanism.mjcf.joint import Placer, Tree, read_limits, read_tree, spring_damper
@@ -19,7 +24,7 @@ from dynid.mechanism.mjcf.pose import read_pose
 from dynid.mechanism.mjcf.tree import WORLD, MjcfBody, MjcfModel, Placed
 from dynid.mechanism.parts import GRAVITY, Parts, coordinate_clash
 from dynid.mechanism.robot_file.scope import Scope
-from dynid.mechanism.urdf_file import absent_notices, excluded_notice, joined, mjcf_capsule, ten_about_origin
+from dynid.mechanism.urdf_file import absent_notices, excluded_notice, ten_about_origin
 from dynid.mechanism.xml_elements import Element
 
 _PRIORS = {"Ia": "armature", "Fv": "damping", "Fs": "frictionloss"}
@@ -47,6 +52,8 @@ def mjcf_parts(model: MjcfModel, scope: Scope) -> Parts:
     for name, values in motors.limits.items():
         limits[name] = {**values, **limits.get(name, {})}
     scope.notices += _unused_values(model, tree)
+    meshes = mesh_assets(model.root, model.defaults)
+    shapes = joined((body.name, _shape(geom, model, meshes)) for body in model.bodies for geom in body.geoms)
     return Parts(
         name=model.name,
         joints=tree.joints,
@@ -59,18 +66,21 @@ def mjcf_parts(model: MjcfModel, scope: Scope) -> Parts:
         actuators=tuple(motors.actuators),
         start=_start(model, tree, scope) if equalities.loops else {},
         prior=_drive_priors(tree),
-        capsules=joined((body.name, _shape(geom, model)) for body in model.bodies for geom in body.geoms),
+        capsules=of_kind(shapes, Capsule),
+        meshes=of_kind(shapes, MeshShape),
     )
 
 
-def _shape(geom: Placed, model: MjcfModel) -> Capsule | None:
-    """The capsule around a geom, in the frame of its body; None if its pose is not readable."""
+def _shape(geom: Placed, model: MjcfModel, meshes: Mapping[str, Element]) -> Shape | None:
+    """The shape of a geom, in the frame of its body; None if it is only seen, or not readable."""
+    if not takes_part_in_contacts(geom.element):
+        return None
     placer = Placer(model, Scope({}))  # shapes have no named dimensions
     try:
         place = placer.around(geom) if "fromto" in geom.element.attributes else placer.pose(geom, "geom")
     except InputError:
         return None
-    return mjcf_capsule(geom.element, place)
+    return mesh_shape(geom.element, place, meshes) or mjcf_capsule(geom.element, place)
 
 
 def _drive_priors(tree: Tree) -> dict[str, float]:

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice
 from dynid.mechanism.joint import JointKind
+from dynid.mechanism.mjcf.assets import check_assets
 from dynid.mechanism.mjcf.file import (
     GENERATORS,
     Defaults,
     Settings,
-    check_assets,
     choice,
     expand_includes,
     flag,
@@ -90,7 +90,7 @@ class MjcfModel:
 def mjcf_model(root: Element) -> MjcfModel:
     """Check the tree of an MJCF, given by its root element.
 
-    Mesh paths that leave the model's folder are refused; meshes are never opened.
+    Mesh paths that leave the model's folder are refused; no mesh is opened here.
     """
     if root.tag != "mujoco":
         raise root.error(f"the root element is <{root.tag}>, not <mujoco>", "give an MJCF file")

@@ -150,6 +150,7 @@ def build(root: Entry, source: Source | None, values: Mapping[str, float]) -> Me
         capsules=read_capsules(fields["capsules"], scope, ("base", *parts.bodies))
         if "capsules" in fields
         else parts.capsules,
+        meshes={} if "capsules" in fields else parts.meshes,
         start=parts.start,
         prior=parts.prior,
         model=_model(fields["model"]) if "model" in fields else "inverse",

@@ -19,6 +19,8 @@
     middle = [0, 1, 2].map(function (c) { return 0.5 * (low[c] + high[c]); });
     size = Math.max(1e-3, Math.hypot(high[0] - low[0], high[1] - low[1], high[2] - low[2]));
     floor = data.floor === null ? Math.min(0, low[2]) : data.floor;
+    const away = floor - dot(up, middle); // the plane below the middle of the robot
+    foot = [0, 1, 2].map(function (c) { return middle[c] + away * up[c]; });
     aim(high[2] - low[2] < 0.02 * size);
   }
   // Look across the direction in which the robot is widest, from slightly above; the whole motion fits.
@@ -32,7 +34,13 @@
     reach = [wide, tall];
   }
   let reach = [1, 1];
-  let floor = 0;
+  let floor = 0, foot = [0, 0, 0];
+  // Two directions of the floor; its normal is opposite to gravity.
+  const up = data.floor === null ? [0, 0, 1] : data.up, first = unit(Math.abs(up[0]) < 0.9 ? [1 - up[0] * up[0], -up[0] * up[1], -up[0] * up[2]] : [-up[1] * up[0], 1 - up[1] * up[1], -up[1] * up[2]]);
+  const second = [up[1] * first[2] - up[2] * first[1], up[2] * first[0] - up[0] * first[2], up[0] * first[1] - up[1] * first[0]];
+  function dot(a, b) { return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]; }
+  function unit(a) { const n = Math.sqrt(dot(a, a)); return a.map(function (x) { return x / n; }); }
+  function onFloor(x, y) { return project([0, 1, 2].map(function (c) { return foot[c] + x * first[c] + y * second[c]; })); }
   function turn(q, v) {
     const w = q[0], x = q[1], y = q[2], z = q[3];
     const tx = 2 * (y * v[2] - z * v[1]), ty = 2 * (z * v[0] - x * v[2]), tz = 2 * (x * v[1] - y * v[0]);
@@ -108,13 +116,13 @@
     const raw = size / 8, power = Math.pow(10, Math.floor(Math.log10(raw))), step = power * (raw / power < 2 ? 1 : raw / power < 5 ? 2 : 5), n = Math.ceil(0.6 * size / step);
     if (data.floor !== null) {
       pen.fillStyle = css("--p-grid"); pen.globalAlpha = 0.45; pen.beginPath();
-      [[-1, -1], [1, -1], [1, 1], [-1, 1]].forEach(function (c) { const v = project([c[0] * n * step + middle[0], c[1] * n * step + middle[1], floor]); pen.lineTo(v[0], v[1]); });
+      [[-1, -1], [1, -1], [1, 1], [-1, 1]].forEach(function (c) { const v = onFloor(c[0] * n * step, c[1] * n * step); pen.lineTo(v[0], v[1]); });
       pen.fill(); pen.globalAlpha = 1;
     }
     pen.strokeStyle = css("--p-grid"); pen.lineWidth = ratio();
     for (let k = -n; k <= n; k++) {
       [[[k * step, -n * step], [k * step, n * step]], [[-n * step, k * step], [n * step, k * step]]].forEach(function (l) {
-        const a = project([l[0][0] + middle[0], l[0][1] + middle[1], floor]), b = project([l[1][0] + middle[0], l[1][1] + middle[1], floor]);
+        const a = onFloor(l[0][0], l[0][1]), b = onFloor(l[1][0], l[1][1]);
         pen.beginPath(); pen.moveTo(a[0], a[1]); pen.lineTo(b[0], b[1]); pen.stroke();
       });
     }
@@ -148,7 +156,7 @@
     list.sort(function (a, b) { return b.z - a.z; }).forEach(function (one) { one.go(); });
     if (massBox && massBox.checked) { data.ellipsoids.forEach(ellipsoid); }
     pen.fillStyle = css("--muted"); pen.font = 12 * ratio() + "px system-ui, sans-serif";
-    pen.fillText("grid " + dynid.text(step >= 1 ? step : 1000 * step, 2) + (step >= 1 ? " m" : " mm") + (data.floor === null ? "" : ", floor at z = " + dynid.text(data.floor, 3) + " m"), 8 * ratio(), canvas.height - 8 * ratio());
+    pen.fillText("grid " + dynid.text(step >= 1 ? step : 1000 * step, 2) + (step >= 1 ? " m" : " mm") + (data.floor === null ? "" : ", floor at height " + dynid.text(data.floor, 3) + " m" + (data.assumed ? " (assumed)" : "")), 8 * ratio(), canvas.height - 8 * ratio());
     slider.value = frame;
     const now = log.t[frame] - log.t[0], phase = log.phases.find(function (one) { return now <= one[1] + 1e-9; });
     clock.textContent = now.toFixed(2) + " s" + (phase ? ", " + phase[0] : "");
