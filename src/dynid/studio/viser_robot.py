@@ -197,10 +197,12 @@ class Robot:
     def _add_bodies(self) -> None:
         """Links, capsules of collision geometry, and ellipsoids of inertia."""
         scene = self._scene
-        for kind, radius, opacity in (("links", self._thick, None), ("capsules", None, 0.35)):
+        within = {part["body"] for part in scene["links"]}
+        for kind in ("links", "capsules"):
             for i, part in enumerate(scene[kind]):
-                body, r = part["body"], part["r"] if radius is None else radius
-                solid = capsule(np.asarray(part["a"], float), np.asarray(part["b"], float), float(r))
+                body, r = part["body"], self._thick if kind == "links" else float(part["r"])
+                solid = capsule(np.asarray(part["a"], float), np.asarray(part["b"], float), r)
+                opacity = 0.35 if kind == "capsules" and body in within else None  # links are seen through it
                 name = self._inside(body, f"{kind}_{i + 1}")
                 made = self._place.add_mesh_simple(name, *solid, color=_LINK, opacity=opacity)
                 self._of_body.setdefault(body, []).append(made)
@@ -320,9 +322,8 @@ class Robot:
             worst, (before, after) = int(np.nanargmax(shares)), scene["words"]
             lines.append(f"{before}{driven[worst]['name']}, {shares[worst]:.2g}{after}")
         lines += [f"{name} {values[frame]:.3g} {unit}" for name, unit, values in motion.extra]
-        lines += [
-            f"{1e3 * one['v'][frame]:.3g} mm: {one['names'][one['which'][frame]]}" for one in motion.near
-        ]
+        for one in motion.near:
+            lines.append(f"{1e3 * one['v'][frame]:.3g} mm between {one['names'][one['which'][frame]]}")
         return "\n".join(lines)
 
 
