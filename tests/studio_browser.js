@@ -122,6 +122,10 @@ async function main(address, picture) {
   // Two tabs: what one of them asks is about what it shows.
   const other = await browser.newPage();
   other.setDefaultTimeout(120000);
+  await other.addInitScript(() => { // as a browser without WebGL
+    const usual = HTMLCanvasElement.prototype.getContext;
+    HTMLCanvasElement.prototype.getContext = function (kind, ...more) { return kind === "webgl2" ? null : usual.call(this, kind, ...more); };
+  });
   await other.goto(address);
   await other.waitForFunction(() => document.getElementById("estimator").value === "ols");
   await Promise.all([page.waitForResponse(/settings$/), page.selectOption("#estimator", "wls")]);
@@ -129,6 +133,7 @@ async function main(address, picture) {
   await other.waitForSelector("#trouble:not([hidden])");
   await other.waitForFunction(() => document.getElementById("estimator").value === "wls"); // shown as it is now
   seen.tabs = [await page.inputValue("#estimator"), (await other.textContent("#trouble")).includes("another tab")];
+  seen.without = await other.textContent("#view-by");
   await other.close();
   // Files that were written are opened again, with their settings.
   const open = async (name) => { await page.fill("#logs", ""); await page.fill("#unseen", ""); await page.fill("#robot-name", name); await page.click("#files button"); };

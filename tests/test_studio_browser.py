@@ -58,6 +58,7 @@ def test_the_studio_is_used_in_a_browser(tmp_path: Path, monkeypatch: pytest.Mon
     if has_viser():
         assert min(seen["viser"].values()) > 20  # colours: solid parts have shades, an empty page has none
         assert seen["viserBy"].startswith("Drawn by Viser")
+        assert "no WebGL" in seen["without"]
     else:
         assert "dynid[view]" in seen["drawnBy"]
     assert seen["unread"] == ["odd.csv", True]
