@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
+from dynid.cli import main
 from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError
 from dynid.excitation.excite import Excitation, excite
@@ -14,7 +17,8 @@ from dynid.excitation.files import excitation_document, report_page, summary
 from dynid.excitation.inputs import plan_inputs
 from dynid.excitation.optimal.paths import RobotStates
 from dynid.excitation.optimal.soft_bodies import Collisions, nearest_points, neighbours
-from dynid.excitation.plan import make_plan
+from dynid.excitation.plan import assumed_floor, make_plan
+from dynid.experiment.file import load_experiment
 from dynid.experiment.tasks import ExciteSettings
 from dynid.mechanism.collision_shapes import along_axis, around_box
 from dynid.mechanism.frame import Frame, rpy_matrix
@@ -222,16 +226,35 @@ def test_the_floor_is_assumed_only_where_the_base_frame_is_at_the_foot(tmp_path:
         assert height == pytest.approx(wanted)
 
 
-def test_the_floor_of_built_in_robots_and_what_settings_say(tmp_path: Path) -> None:
-    assert planned_floor("ur5") == (0.0, "")
-    assert planned_floor("puma560")[0] is None  # its base frame is at the shoulder
-    assert "no moving body has a capsule" in planned_floor("dualv")[1]
-    assert planned_floor("ur5", floor=-0.5) == (-0.5, "")
-    assert planned_floor("ur5", floor="none")[0] is None
-    down = (0.0, 0.6, 1.2, 0.0, 0.0, 0.0)  # the forearm points below the table
-    assert "farther below its base frame than above" in planned_floor("ur5", home=down)[1]
-    with pytest.raises(InputError, match="'low'"):
-        ExciteSettings(floor="low")  # type: ignore[arg-type]
+def test_the_floor_of_built_in_robots() -> None:
+    def assumed(name: str, **settings: object) -> float | None:
+        return assumed_floor(plan_inputs(name, ExciteSettings(**settings))[0])  # type: ignore[arg-type]
+
+    assert assumed("ur5") == 0.0
+    assert assumed("puma560") is None  # its base frame is at the shoulder
+    assert assumed("dualv") is None  # no capsules
+    # The forearm points below the table: then the robot stands on something, or the pose is wrong.
+    assert assumed("ur5", home=(0.0, 0.6, 1.2, 0.0, 0.0, 0.0)) is None
+
+
+def test_files_and_options_write_the_floor_alike(tmp_path: Path) -> None:
+    (tmp_path / "pendulum.yaml").write_text(PENDULUM)
+    file = tmp_path / "swing.yaml"
+    file.write_text("robot: pendulum.yaml\nexcite: {floor: none, period: 4, starts: 1, hops: 0}\n")
+    asked = load_experiment(file, need_logs=False).excite
+    assert asked is not None
+    assert asked.floor == "none"
+    options = ("--floor", "none", "--period", "4", "--starts", "1", "--hops", "0")
+    documents = []
+    for given in ((str(file),), (str(tmp_path / "pendulum.yaml"), *options)):
+        out = tmp_path / str(len(documents))
+        assert CliRunner().invoke(main, ["excite", *given, "--out", str(out)]).exit_code == 0
+        documents.append(json.loads((out / "excitation.json").read_text()))
+    assert documents[0] == documents[1]
+    assert documents[0]["collision"]["floor"] is None
+    refused = CliRunner().invoke(main, ["excite", "ur5", "--floor", "low"])
+    assert refused.exit_code == 2
+    assert "'low' is not a number" in refused.output
 
 
 def test_no_motion_is_refused_for_a_floor_that_is_only_assumed(tmp_path: Path) -> None:

@@ -108,6 +108,31 @@ def test_damaged_meshes_are_refused_with_their_place(tmp_path: Path, name: str) 
     assert refused.value.remedy
 
 
+@pytest.mark.parametrize("name", ["mesh.stl", "text.stl", "mesh.obj"])
+def test_damaged_bytes_give_a_mesh_or_a_refusal(tmp_path: Path, name: str) -> None:
+    triangles = box((0.3, 0.2, 0.1))
+    good = {"mesh.stl": stl(triangles), "text.stl": stl_text(triangles).encode()}.get(
+        name, obj(triangles).encode()
+    )
+    rng = np.random.default_rng(0)
+    refused = 0
+    for _ in range(150):
+        changed = bytearray(good)
+        for place in rng.integers(0, len(good), rng.integers(1, 4)):
+            changed[place] = rng.integers(0, 256)
+        (tmp_path / name).write_bytes(
+            bytes(changed[: rng.integers(1, len(good))] if rng.random() < 0.2 else changed)
+        )
+        try:
+            mesh = read_mesh(tmp_path / name)
+        except InputError:
+            refused += 1
+            continue
+        assert np.isfinite(mesh.vertices).all()
+        assert mesh.triangles.max() < len(mesh.vertices)
+    assert 10 < refused < 150
+
+
 def test_a_mesh_above_the_limit_is_not_opened(tmp_path: Path) -> None:
     with (tmp_path / "large.stl").open("wb") as stream:
         stream.truncate(BYTE_LIMIT + 1)

@@ -20,7 +20,8 @@ _MOST = 4  # capsules of a body
 _SAVING = 0.75  # of the volume: two capsules that need less than this share replace one
 _CUTS = (0.3, 0.5, 0.7)  # of the length
 _FINE = 8  # edges are shorter than this part of the diagonal, for the division
-_MANY = 200_000  # triangles that are not divided further
+_MANY = 50_000  # triangles that are not made finer
+_ENOUGH = 2000  # triangles that show a shape
 _DIRECTIONS, _ROUGHLY = 400, 60
 _ROUND = 5  # digits of ends, in [m]: the same capsule on every machine
 _WIDEST = 50.0  # m: a mesh of a robot that is larger was written in millimetres
@@ -94,8 +95,9 @@ def _divided(corners: Float[Array, "m 3 3"], most: int) -> list[Float[Array, "_ 
 
 
 def _needed(corners: Float[Array, "m 3 3"]) -> float:
-    """Volume of a capsule around triangles, in [m^3]."""
-    points = _outermost(corners.reshape(-1, 3), _ROUGHLY)
+    """Volume of a capsule around triangles, in [m^3]; of many triangles, some: it only decides a division."""
+    some = corners[:: 1 + len(corners) // _ENOUGH]
+    points = _outermost(some.reshape(-1, 3), _ROUGHLY)
     return _volume(_around(points), points)
 
 
@@ -125,15 +127,15 @@ def _outermost(points: Float[Array, "n 3"], count: int = _DIRECTIONS) -> Float[A
     z = (2.0 * k + 1.0) / count - 1.0
     turn = k * np.pi * (3.0 - np.sqrt(5.0))
     r = np.sqrt(1.0 - z * z)
-    directions = np.array([r * np.cos(turn), r * np.sin(turn), z])
+    directions = np.column_stack([r * np.cos(turn), r * np.sin(turn), z])
     blocks = range(0, len(points), 4096)  # the product of all points would need much memory
     kept: list[Float[Array, "_ 3"]] = []
     for i in blocks if len(points) > count else ():
         block = points[i : i + 4096]
-        kept.append(block[np.unique(np.argmax(block @ directions, axis=0))])
+        kept.append(block[np.unique(np.argmax(directions @ block.T, axis=1))])
     if kept:
         points = np.concatenate(kept)
-        points = points[np.unique(np.argmax(points @ directions, axis=0))]
+        points = points[np.unique(np.argmax(directions @ points.T, axis=1))]
     return points
 
 

@@ -21,6 +21,7 @@ from dynid.common.strict_yaml import PathLike
 from dynid.mechanism.urdf_tree import PACKAGE, model_file
 
 BYTE_LIMIT = 50_000_000  # one million triangles of a binary STL
+_LARGEST = 1e15  # in the unit of the file
 _HEADER, _PER_TRIANGLE = 84, 50
 _RECORD = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("attribute", "<u2")])
 _FACET = ("facet normal # # # outer loop" + 3 * " vertex # # #" + " endloop endfacet").split()
@@ -99,7 +100,8 @@ def read_mesh(file: PathLike) -> Mesh:
 def _stl(raw: bytes, path: Path) -> Mesh:
     declared = int(np.frombuffer(raw, "<u4", 1, 80)[0]) if len(raw) >= _HEADER else 0
     if len(raw) >= _HEADER and len(raw) == _HEADER + _PER_TRIANGLE * declared:
-        corners = np.frombuffer(raw, _RECORD, declared, _HEADER)["corners"].astype(float)
+        with np.errstate(invalid="ignore"):  # of values that are refused below
+            corners = np.frombuffer(raw, _RECORD, declared, _HEADER)["corners"].astype(float)
         return _merged(corners.reshape(-1, 3), path, lambda k: f"triangle {k + 1}")
     if raw.lstrip()[:5].lower() == b"solid" and b"\0" not in raw[:_HEADER]:
         return _text_stl(_lines(raw), path)
@@ -185,10 +187,10 @@ def _merged(corners: Float[Array, "k 3"], path: Path, place: Callable[[int], str
     """Triangles of three corners each; equal corners become one vertex."""
     if not len(corners):
         raise InputError("the mesh has no triangles", file=path, remedy="export it again")
-    wrong = np.flatnonzero(~np.isfinite(corners).all(axis=1))
+    wrong = np.flatnonzero(~(np.abs(corners) < _LARGEST).all(axis=1))
     if len(wrong):
         raise InputError(
-            f"corner {corners[wrong[0]].tolist()} is not finite",
+            f"corner {corners[wrong[0]].tolist()} is not finite, or too large for a robot",
             file=path,
             place=place(int(wrong[0]) // 3),
             remedy="the file is damaged: copy or export it again",
