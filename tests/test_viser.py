@@ -175,5 +175,24 @@ def test_residuals_of_a_result_are_colours(browser: Browser) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('"effort":0', '"effort":99'),
+        ('"bodies":[', '"bodies":["one too many",'),
+        ('"t":{', '"t":{"q":"?"}, "u":{'),
+    ],
+)
+def test_a_report_with_a_broken_robot_is_refused(browser: Browser, old: str, new: str) -> None:
+    report = browser.studio.session.folder / "result/report.html"
+    text = report.read_text(encoding="utf-8")
+    assert old in text
+    report.write_text(text.replace(old, new, 1), encoding="utf-8")
+    browser.post("open", path="result")
+    status, _, answer = browser.read("result/0/viser.html")
+    assert status == 400
+    assert b"cannot be drawn" in answer
+
+
 def json_state(browser: Browser) -> dict[str, Any]:
     return msgspec.json.decode(browser.get("state")[2])

@@ -49,7 +49,13 @@ def in_webgl(page: str, mechanism: Mechanism | None = None) -> str:
     if scene is None or "up" not in scene:  # of an earlier version
         return page
     same = mechanism is not None and {*mechanism.meshes, BASE} <= {*scene["bodies"], BASE}
-    return recording(scene, _meshes(mechanism) if mechanism is not None and same else {})
+    meshes = _meshes(mechanism) if mechanism is not None and same else {}
+    try:
+        return recording(scene, meshes)
+    except (AttributeError, LookupError, TypeError, ValueError):  # a report may come from others
+        raise InputError(
+            "the robot of this page has parts that cannot be drawn", remedy="open the report itself"
+        ) from None
 
 
 def _meshes(mechanism: Mechanism) -> dict[str, list[Mesh]]:
