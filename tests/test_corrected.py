@@ -151,8 +151,8 @@ def test_the_changes_of_all_reasons_that_are_shown_first_are_in_the_file(tmp_pat
     columns = load_experiment(tmp_path / "a.yaml").columns
     assert (columns["tau_2"].delay, columns["tau_1"].scale) == (0.008, 0.5)
     page = report_html(whole)
-    assert "already has the changes of reasons 1 and 2 (column tau_2, 8 ms late)." in page
-    assert "If you agree, run: <code>dynid identify experiment.corrected.yaml" in page
+    assert "check whether reasons 1 and 2 are true of your robot" in page
+    assert "corrected (column tau_2, 8 ms late): <code>dynid identify experiment.corrected.yaml" in page
     unclear = Notice("model-misfit", "text", "look for missing effects")
     assert corrected_experiment(_with(unclear, _GAIN)) == ""  # the first reason comes first
 
@@ -164,7 +164,11 @@ def test_a_changed_column_is_named_with_its_joint():
     late = replace(_LATE, text=f"the effort of '{name}' is late")
     assert change_words(_with(late)) == f" (column tau_2 = {name}, 8 ms late)"
     assert change_words(_with(_GAIN)) == ""
-    assert "next to this report, already has it" in report_html(_with(late))
+    page = report_html(_with(late))
+    steps = page.partition('<ol class="steps">')[2].partition("</ol>")[0]
+    assert "<li>check whether the reason is true of your robot" in steps  # the command is the first step
+    assert "remove the delay" not in steps
+    assert "remove the delay" in page.partition("and the change by hand")[2]
 
 
 def test_what_a_correction_may_settle_comes_after_it():
