@@ -73,6 +73,10 @@ def test_a_remedy_shows_the_whole_entry_where_the_column_has_one_already():
     assert "{q_1: {offset: 0.12}}" in with_whole_entries([off], given)[0].remedy
     every = {"columns": {"tau_{i}": {"delay": 0.00836}}}
     assert whole_change(every, {"tau_{i}": {"delay": 0.012}}) == {"columns": {"tau_{i}": {"delay": 0.02036}}}
+    turned = {
+        "columns": {"q_4": {"scale": -1.0}}
+    }  # of a column that was turned by mistake: a plain name is left
+    assert whole_change(turned, {"q_4": {"name": "q_4", "scale": -1.0}}) == {"columns": {"q_4": "q_4"}}
 
 
 def test_a_remedy_that_only_looks_like_a_change_changes_nothing():

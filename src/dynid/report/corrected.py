@@ -106,7 +106,10 @@ def whole_change(change: Change, columns: Mapping[str, Any]) -> Change:
     made = _joined_columns(columns, change["columns"]) if columns and "columns" in change else None
     if made is None:
         return change
-    return {**change, "columns": {key: entry for key, entry in made.items() if entry != given.get(key)}}
+    return {
+        **change,
+        "columns": {key: entry or key for key, entry in made.items() if entry != given.get(key)},
+    }
 
 
 def with_whole_entries(notices: Iterable[Notice], columns: Mapping[str, Any]) -> tuple[Notice, ...]:
