@@ -18,6 +18,11 @@ async function look(browser, file) {
   await page.goto("file://" + path.resolve(file), { waitUntil: "load" });
   await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => setTimeout(done, 0))));
   seen.seconds = (Date.now() - start) / 1000;
+  // Verdict, first reason and first step: what a reader in a hurry needs, without scrolling.
+  seen.first = await page.evaluate(() => Math.max(0, ...[".verdict", ".reasons > li", ".steps > li"].map((s) => {
+    const part = document.querySelector(s);
+    return part ? part.getBoundingClientRect().bottom : 0;
+  })));
   await page.evaluate(() => { document.querySelectorAll("main details:not(.behind)").forEach((d) => { d.open = true; }); window.dynid.drawAll(); });
   // The numbers of a plot fit beside each other: nobody reads a table of fifty columns.
   seen.numbers = await page.evaluate(() => {

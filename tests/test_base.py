@@ -236,7 +236,7 @@ def test_what_no_motion_shows_is_told_by_the_sums_that_act():
     _, reduced = seen_by(lambda W: None)
     told = reduced.invisible()
     assert told == {
-        "ZZ_link2": "the moment of inertia ZZ of link2 cannot be identified separately: only the sums"
+        "ZZ_link2": "the inertia of link2 about z cannot be identified separately: only the sums"
         " XX_link0 + 0.5 ZZ_link2 and YY_link1 - ZZ_link2 are identifiable",
         "MZ_link5": "it has no effect on the efforts used, for any motion",
     }
@@ -246,8 +246,9 @@ def test_what_no_motion_shows_is_told_by_the_sums_that_act():
     ("symbol", "kind", "text"),
     [
         ("M", "inertial", "the mass of a"),
-        ("MX", "inertial", "the first moment MX of a"),
-        ("XY", "inertial", "the moment of inertia XY of a"),
+        ("MX", "inertial", "the mass times centre of mass of a along x"),
+        ("XY", "inertial", "the product of inertia xy of a"),
+        ("YY", "inertial", "the inertia of a about y"),
         ("Fs+", "drive", "the Coulomb friction of a (forwards)"),
         ("Ia", "drive", "the rotor inertia of a"),
         ("Spring", "term", "Spring_a"),

@@ -73,6 +73,10 @@ def test_a_remedy_shows_the_whole_entry_where_the_column_has_one_already():
     assert "{q_1: {offset: 0.12}}" in with_whole_entries([off], given)[0].remedy
     every = {"columns": {"tau_{i}": {"delay": 0.00836}}}
     assert whole_change(every, {"tau_{i}": {"delay": 0.012}}) == {"columns": {"tau_{i}": {"delay": 0.02036}}}
+    turned = {
+        "columns": {"q_4": {"scale": -1.0}}
+    }  # of a column that was turned by mistake: a plain name is left
+    assert whole_change(turned, {"q_4": {"name": "q_4", "scale": -1.0}}) == {"columns": {"q_4": "q_4"}}
 
 
 def test_a_remedy_that_only_looks_like_a_change_changes_nothing():
@@ -151,8 +155,8 @@ def test_the_changes_of_all_reasons_that_are_shown_first_are_in_the_file(tmp_pat
     columns = load_experiment(tmp_path / "a.yaml").columns
     assert (columns["tau_2"].delay, columns["tau_1"].scale) == (0.008, 0.5)
     page = report_html(whole)
-    assert "already has the changes of reasons 1 and 2 (column tau_2, 8 ms late)." in page
-    assert "If you agree, run: <code>dynid identify experiment.corrected.yaml" in page
+    assert "check whether reasons 1 and 2 are true of your robot" in page
+    assert "corrected (column tau_2, 8 ms late): <code>dynid identify experiment.corrected.yaml" in page
     unclear = Notice("model-misfit", "text", "look for missing effects")
     assert corrected_experiment(_with(unclear, _GAIN)) == ""  # the first reason comes first
 
@@ -164,7 +168,11 @@ def test_a_changed_column_is_named_with_its_joint():
     late = replace(_LATE, text=f"the effort of '{name}' is late")
     assert change_words(_with(late)) == f" (column tau_2 = {name}, 8 ms late)"
     assert change_words(_with(_GAIN)) == ""
-    assert "next to this report, already has it" in report_html(_with(late))
+    page = report_html(_with(late))
+    steps = page.partition('<ol class="steps">')[2].partition("</ol>")[0]
+    assert "<li>check whether the reason is true of your robot" in steps  # the command is the first step
+    assert "remove the delay" not in steps
+    assert "remove the delay" in page.partition("and the change by hand")[2]
 
 
 def test_what_a_correction_may_settle_comes_after_it():

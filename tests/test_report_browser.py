@@ -61,6 +61,7 @@ def _seen(folder: Path, pages: dict[str, str]) -> dict[str, dict]:
 def _check(one: dict) -> None:
     assert one["errors"] == []
     assert one["requests"] == []
+    assert 0 < one["first"] <= 900  # pixels: the height of the first screen
     assert one["plots"]
     assert min(one["plots"]) >= 1
     for width, (needed, _) in one["widths"].items():

@@ -83,11 +83,15 @@ _MOST_SUMS = 3
 
 
 def spoken(parameter: Parameter) -> str:
-    """`the mass of link2`, `the moment of inertia XX of link2`, `the Coulomb friction of joint3`."""
+    """`the mass of link2`, `the inertia of link2 about x`, `the Coulomb friction of joint3`."""
     symbol, owner = parameter.symbol, parameter.owner
     if parameter.kind == "inertial" and symbol != "M":
-        quantity = "the first moment" if symbol.startswith("M") else "the moment of inertia"
-        return f"{quantity} {symbol} of {owner}"
+        axes = "".join(dict.fromkeys(symbol.removeprefix("M").lower()))
+        if symbol.startswith("M"):
+            return f"the mass times centre of mass of {owner} along {axes}"
+        if len(axes) == 1:
+            return f"the inertia of {owner} about {axes}"
+        return f"the product of inertia {axes} of {owner}"
     term = parameter.drive_term
     if symbol != "M" and term is None:
         return parameter.name

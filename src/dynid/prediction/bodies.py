@@ -73,7 +73,7 @@ def _bodies(space: EffortSpace, chi: Float[Array, "p"], how: dict[str, bool]) ->
             if not how["exported"] and entry["mass_sigma"] is None:
                 # A sum with other bodies, divided in a way that no real robot has.
                 shape = {key: value for key, value in entry.items() if key not in ("axes", "half")}
-                entry = {**shape, "mass": None, "centre": None, "centre_sigma": None}
+                entry = {**shape, "mass": None, "centre": None, "centre_sigma": [None] * 3}
             entry |= {"name": body, "payload": body in space.mechanism.payloads, **how}
             drawn.append(entry | _described(body, described))
     return tuple(drawn)
@@ -130,15 +130,15 @@ def _body(
         "mass_sigma": float(np.linalg.norm(root[place["M"]])) if share[place["M"]] > ALONE else None,
         "mass_share": float(share[place["M"]]),
         "centre": None if centre is None else centre.tolist(),
-        "centre_share": float(np.mean([share[place[s]] for s in _FIRST if s in place] or [0.0])),
         "physical": bool(mass > 0.0 and is_physical(ten, rtol=1e-6)),
     }
     if centre is not None:
-        rows = [
-            root[place[s]] - c * root[place["M"]] for s, c in zip(_FIRST, centre, strict=True) if s in place
+        entry["centre_sigma"] = [
+            float(np.linalg.norm(root[place[s]] - c * root[place["M"]])) / mass
+            if s in place and min(share[place[s]], share[place["M"]]) > ALONE
+            else None
+            for s, c in zip(_FIRST, centre, strict=True)
         ]
-        given = len(rows) == 3 and min(entry["mass_share"], entry["centre_share"]) > ALONE
-        entry["centre_sigma"] = (np.linalg.norm(rows, axis=1) / mass).tolist() if given else None
     if entry["physical"]:
         entry |= _ellipsoid(ten)
     return entry

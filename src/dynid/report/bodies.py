@@ -13,7 +13,7 @@ from dynid.statistics.uncertainty import student_t
 # Where a mass comes from, and what that means.
 _MEASURED, _COMBINED, _DESCRIBED = "measured", "only in combination", "from the description"
 _ORIGINS = {
-    _MEASURED: "the log fixes this mass; ± is half of the 95 % interval",
+    _MEASURED: "the log fixes this mass; ± is half of the 95 % interval, - where the log gives none",
     _COMBINED: "the log fixes sums with other bodies; with another mass here and there, efforts are the same",
     _DESCRIBED: "the log shows nothing of this mass",
 }
@@ -34,7 +34,9 @@ def is_known(entry: Mapping[str, Any]) -> bool:
 def body_row(entry: Mapping[str, Any]) -> dict[str, Any]:
     """One line of the table: text of mass [kg] and centre of mass [mm, body frame], found and described."""
     share, sigma, mass, prior = entry["mass_share"], entry["mass_sigma"], entry["mass"], entry["prior_mass"]
-    half = None if sigma is None else float(student_t(entry["mass_dof"] or math.inf, 0.95)) * sigma
+    times = float(student_t(entry.get("mass_dof") or math.inf, 0.95))
+    half = None if sigma is None else times * sigma
+    spread = [one and sigma_text(1e3 * times * one) for one in entry.get("centre_sigma", ())]
     silent = share <= _SILENT and prior is not None and abs(mass - prior) <= _SAME * abs(prior)
     measured = half is not None
     change = mass / prior - 1.0 if prior else 0.0
@@ -48,6 +50,7 @@ def body_row(entry: Mapping[str, Any]) -> dict[str, Any]:
         "prior_mass": "-" if prior is None else f"{prior:.4g}",
         "change": f"{100.0 * change:+z.1f} %" if prior and (measured or far_mass) else None,
         "centre": _millimetres(entry["centre"]),
+        "centre_half": ", ".join(one or "-" for one in spread) if any(spread) else "",
         "prior_centre": _millimetres(entry["prior_centre"]),
         "off": f"{number(off, 2)} mm off" if far_centre else "",
         "far": far_mass or far_centre,

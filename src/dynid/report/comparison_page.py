@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,6 +14,7 @@ from dynid.mechanism.drive_terms import drive_term
 from dynid.report.numbers import number, percent, unit_text, value_text
 from dynid.report.page import Section, render, scripted_page
 from dynid.report.plots import PALETTE, Figure, bars, figure, line, panel, points
+from dynid.report.words import in_words
 from dynid.statistics.comparison import SIGNIFICANT, Comparison, Line, ParameterLine
 
 TITLES = {
@@ -29,6 +31,7 @@ TITLES = {
     "p": "p",
     "bic": "BIC",
 }
+_ERRORS = ("held_out_percent", "effort_percent", "model_percent", "fit_percent")  # the first one counts
 _DRAWN = 12  # parameters that are drawn
 _SAME_DAY = 0.02  # days: results this close in time have no order
 _DRIFT = 3  # dates that show a direction
@@ -107,27 +110,39 @@ def comparison_html(comparison: Comparison) -> str:
 
 def _lines(comparison: Comparison) -> Section:
     shown = shown_columns(comparison)
-    rows = [
-        {"cells": [cell(line, name) for name in shown], "best": line.label == comparison.recommended}
-        for line in comparison.lines
-    ]
+    errors = [name for name in _ERRORS if name in shown]
+    columns = [name for name in shown if name not in errors[1:]]
     best = comparison[comparison.recommended] if comparison.recommended else None
     symbols = dict.fromkeys(word for line in comparison.lines for word in line.label.split())
     body = render(
         "comparison_lines.html",
         comparison=comparison,
-        titles=[TITLES[name] for name in shown],
-        rows=rows,
+        table=_table(comparison, columns),
+        more=_table(comparison, ["label", *errors[1:]]) if errors[1:] else None,
         failed=[line for line in comparison.lines if line.failed],
         tested="F" in shown,
-        fitted="fit_percent" in shown,
         terms=[f"{symbol}: {term.words}" for symbol in symbols if (term := drive_term(symbol)) is not None],
         figure=_error_figure(comparison),
         words=_why(comparison),
         level=(best.verdict or "good") if best else "care",
         difference=difference_text(comparison) if comparison.parameters else "",
+        names=_meanings(comparison),
     )
     return Section("lines", "Which one predicts better?", body)
+
+
+def _table(comparison: Comparison, columns: Sequence[str]) -> dict[str, Any]:
+    """Titles and rows of a table; the recommended row is the best."""
+    rows = [
+        {"cells": [cell(line, name) for name in columns], "best": line.label == comparison.recommended}
+        for line in comparison.lines
+    ]
+    return {"titles": [TITLES[name] for name in columns], "rows": rows}
+
+
+def _meanings(comparison: Comparison) -> dict[str, str]:
+    """Name of a parameter -> its words."""
+    return {entry.name: in_words(entry.name) for entry in comparison.parameters if in_words(entry.name)}
 
 
 def _why(comparison: Comparison) -> str:
@@ -154,7 +169,7 @@ def _error_figure(comparison: Comparison) -> Figure | None:
     return figure(
         "errors",
         [panel(series, "", axis, {"names": [line.label for line in known]}, row=26)],
-        "error of every line",
+        "error of each",
         "Shorter is better; green: recommended." + (" Circles: each fold or log alone." if spots else ""),
         table=False,
         fixed=True,
@@ -179,7 +194,7 @@ def _efforts(comparison: Comparison) -> Section | None:
         "by-effort",
         [panel(series, "", axis, {"names": names}, row=24)],
         "error of each effort",
-        "Further left is better. An effort with marks far apart is predicted well by some lines only.",
+        "Further left is better. An effort with marks far apart is predicted well by some only.",
         table=False,
         fixed=True,
     )
@@ -202,6 +217,7 @@ def _parameters(comparison: Comparison) -> Section | None:
         rows=rows,
         few=len(rows) <= _FEW,
         text=difference_text(comparison),
+        names=_meanings(comparison),
         significant=100.0 * SIGNIFICANT,
         figure=_differences(order[:_DRAWN], comparison, differing),
     )

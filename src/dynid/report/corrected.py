@@ -49,7 +49,7 @@ def corrected_experiment(estimate: Estimate) -> str:
     reasons = first_reasons(estimate)[0]
     lines = [
         f"#   reason {k} ({reasons[k - 1].code}): {in_file(reasons[k - 1].change).replace('`', '')}"
-        + (" (not tried: compare both results)" if _leaves_out(reasons[k - 1].change) else "")
+        + (" (not tried: compare both results)" if leaves_out(reasons[k - 1].change) else "")
         for k in numbers
     ]
     head = _TEXT.format(changes="\n".join(lines), file=FILE)
@@ -74,7 +74,7 @@ def proposed_change(estimate: Estimate) -> tuple[Change, tuple[int, ...]]:
     return change, tuple(numbers)
 
 
-def _leaves_out(change: Change) -> bool:
+def leaves_out(change: Change) -> bool:
     """Whether it leaves parts of logs out. Fits of other samples cannot be compared with the one here."""
     return any("exclude" in entry for entry in change.get("logs", {}).values())
 
@@ -106,7 +106,10 @@ def whole_change(change: Change, columns: Mapping[str, Any]) -> Change:
     made = _joined_columns(columns, change["columns"]) if columns and "columns" in change else None
     if made is None:
         return change
-    return {**change, "columns": {key: entry for key, entry in made.items() if entry != given.get(key)}}
+    return {
+        **change,
+        "columns": {key: entry or key for key, entry in made.items() if entry != given.get(key)},
+    }
 
 
 def with_whole_entries(notices: Iterable[Notice], columns: Mapping[str, Any]) -> tuple[Notice, ...]:

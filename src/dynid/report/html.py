@@ -16,7 +16,7 @@ from dynid.report.json_file import json_text, result_document
 from dynid.report.latex import parameters_tex
 from dynid.report.numbers import plural
 from dynid.report.page import Section, render, script_json, scripted_page
-from dynid.report.quality import compared, evidence, first_reasons, loads
+from dynid.report.quality import certainty, compared, evidence, first_reasons, loads
 from dynid.statistics.estimate import Estimate
 
 SECTIONS: Registry[Callable[[Estimate], Section | None]] = Registry(
@@ -68,6 +68,7 @@ def notebook_html(estimate: Estimate) -> str:
             "notebook.html",
             estimate=estimate,
             evidence=evidence(estimate),
+            certainty=certainty(estimate),
             loads=loads(estimate),
             warnings=first,
             rest=dict.fromkeys(item.code for item in estimate.warnings if item.code not in shown),

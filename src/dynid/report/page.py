@@ -33,6 +33,7 @@ from dynid.report.numbers import (
     unit_text,
     value_text,
 )
+from dynid.report.words import explained, named
 from dynid.statistics.uncertainty import half95
 
 if TYPE_CHECKING:
@@ -69,6 +70,8 @@ def _environment() -> Environment:
         "unit": unit_text,
         "ticked": ticked,
         "opening": opening,
+        "explained": explained,
+        "named": named,
         "spelled": spelled,
         "scrolled": scrolled,
         "breakable": breakable,

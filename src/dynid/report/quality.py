@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from dynid.common.catalogue import STAGES, codes_with
-from dynid.common.notices import LEVELS, Notice, by_severity, follows
+from dynid.common.notices import LEVELS, Notice, by_severity, follows, spoils_all
 from dynid.projection.model import measured_by
 from dynid.report.numbers import interval_text, number, percent, plural, sigma_text, unit_text, value_text
 from dynid.report.plots import figure, panel, points
@@ -89,12 +89,6 @@ def quality(parameter: ParameterEstimate) -> Quality:
     return Quality.GOOD if sigma < _GOOD_BELOW else Quality.FAIR
 
 
-def owner_of(name: str) -> str:
-    """The body or joint in a parameter's name: `ZZ_link2_R` belongs to `link2`."""
-    owner = name.partition("_")[2].removesuffix("_R")
-    return owner or "extra terms"
-
-
 def holds_truth(parameter: ParameterEstimate, truth: float) -> bool | None:
     """Whether the 95 % interval contains the true value; None if there is no interval."""
     if parameter.ci95 is None:
@@ -147,18 +141,38 @@ def other_choices(estimate: Estimate) -> dict[str, str]:
 
 
 def evidence(estimate: Estimate) -> str:
-    """What the verdict is based on, in one sentence."""
-    parts = [certainty(estimate)]
+    """The worst joint, and which data the verdict is from."""
+    worst = worst_joint(estimate)
+    worst = worst if worst and worst.error_percent else None  # no error: none is worst
+    parts = [f"worst {worst_of(estimate)}: {worst.name}, {size_of(worst)}"] if worst else []
     if estimate.verdict.judged_on:
-        parts += [f"judged on {judged_on(estimate)}", separation(estimate)]
-    return "; ".join(part for part in parts if part)
+        parts.append(f"judged on {judged_on(estimate)}")
+    text = "; ".join(parts)
+    return text[:1].upper() + text[1:]
+
+
+def worst_of(estimate: Estimate) -> str:
+    """What the worst joint is called: `joint`, or what is predicted."""
+    kind = compared(estimate)
+    return {"effort": "joint", "power": "error"}.get(kind, kind)
+
+
+def size_of(joint: JointVerdict) -> str:
+    """`error 27 N m of a peak of 320 N m`."""
+    if not joint.error_percent:
+        return "no error beyond sensor noise"
+    unit = unit_text(joint.unit)
+    peak = f" of a peak of {number(joint.peak, 3)} {unit}" if joint.peak else ""
+    return f"error {number(joint.error, 2)} {unit}".rstrip() + peak.rstrip()
 
 
 def certainty(estimate: Estimate) -> str:
-    """How many parameters are known well."""
+    """How many parameters are known well, and how well the motion separates them."""
     kept = [p for p in estimate.parameters if p.essential]
     sure = sum(quality(p) in (Quality.GOOD, Quality.FAIR) for p in kept)
-    return f"{sure} of {plural(len(kept), 'parameter')} with sigma below {_FAIR_BELOW:.0f} % of their value"
+    known = f"{sure} of {plural(len(kept), 'parameter')} with sigma below {_FAIR_BELOW:.0f} % of their value"
+    apart = separation(estimate)
+    return f"{known}; {apart}" if apart else known
 
 
 def judged_on(estimate: Estimate) -> str:
@@ -189,13 +203,22 @@ def error_words(error: LogError) -> str:
     return f"model error {percent(error.percent)} % of the peak, {size} ({error.worst})"
 
 
-def largest_errors(joints: Sequence[JointVerdict]) -> list[JointVerdict]:
-    """The largest model error in % of the peak; then, if it is of another joint, the largest in its unit."""
-    if not joints:
-        return []
-    relative = max(joints, key=lambda joint: (joint.error_percent, joint.error_rms))
-    absolute = max((joint for joint in joints if joint.unit == relative.unit), key=lambda joint: joint.error)
-    return [relative, absolute] if absolute.error > relative.error else [relative]
+def worst_joint(estimate: Estimate) -> JointVerdict | None:
+    """The joint to look at first: the largest error in % of its peak.
+
+    Where all are predicted well, and where the input is wrong, errors do not show the fault: then it is the
+    first one that a reason names. None where the input is wrong and no reason names one, or without joints.
+    """
+    verdict = estimate.verdict
+    if not verdict.joints:
+        return None
+    largest = max(verdict.joints, key=lambda joint: (joint.error_percent, joint.error_rms))
+    spoiled = bool(verdict.reasons) and spoils_all(verdict.reasons[0])
+    if largest.level != "good" and not spoiled:
+        return largest
+    texts = [reason.text for reason in first_reasons(estimate)[0]]
+    named = (joint for text in texts for joint in verdict.joints if f"'{joint.name}'" in text)
+    return next(named, None if spoiled else largest)
 
 
 def weight(joint: JointVerdict) -> tuple[int, float, float]:

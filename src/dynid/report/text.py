@@ -20,6 +20,7 @@ from dynid.report.numbers import (
 )
 from dynid.report.quality import (
     Quality,
+    certainty,
     compared,
     coverage,
     evidence,
@@ -27,7 +28,6 @@ from dynid.report.quality import (
     holds_truth,
     loads,
     other_choices,
-    owner_of,
     peaks,
     quality,
     simulated_lines,
@@ -40,6 +40,7 @@ from dynid.report.terminal import plain_table as _table
 from dynid.report.terminal import print_titled as _titled
 from dynid.report.terminal import print_warnings as _print_warnings
 from dynid.report.terminal import verbatim as _text
+from dynid.report.words import owner_of
 from dynid.statistics.estimate import Estimate, GroupFit, ParameterEstimate, Validation
 
 if TYPE_CHECKING:
@@ -81,6 +82,7 @@ def print_summary(estimate: Estimate, *, full: bool = False, console: Console | 
         _print_digest(out, estimate)
     if estimate.truth:
         out.print(_text(coverage(estimate)))
+    out.print(_text(certainty(estimate)))
     _print_description(out, estimate)
     if full:
         _print_unknown(out, estimate)

@@ -35,6 +35,7 @@ from dynid.common.notices import (
 )
 from dynid.estimator.estimator import gives_bodies
 from dynid.fit import Fit
+from dynid.report.numbers import number, percent
 from dynid.report.quality import peaks, unseen
 from dynid.statistics.estimate import Estimate, ParameterEstimate
 from dynid.statistics.estimate_parts import JointVerdict, Verdict, level_of, worst
@@ -65,7 +66,7 @@ def verdict_of(fit: Fit, estimate: Estimate, failure: str = "") -> Verdict:
             for item in gathered(estimate.warnings)
             if not _refuted(item, estimate, poor)
         ),
-        *_poor_joints(judged_on, joints),
+        *_poor_joints(joints),
         *missing_for(purpose, estimate),
     ]
     level = worst(
@@ -101,17 +102,17 @@ def _failed(failure: str) -> Iterator[Notice]:
         yield notice("no-result", failure=failure)
 
 
-def _poor_joints(judged_on: str, joints: Sequence[JointVerdict]) -> Iterator[Notice]:
+def _poor_joints(joints: Sequence[JointVerdict]) -> Iterator[Notice]:
     """Joints whose error on unseen motion is too large, in one reason."""
     poor = sorted((row for row in joints if row.level != "good"), key=lambda row: -row.error_percent)
     if not poor:
         return
     shown = ", ".join(
-        f"{row.name} {row.error_rms:.3g} {row.unit} rms (model error {row.error_percent:.3g} % of its peak)"
+        f"{row.name} {number(row.error, 2)} {row.unit} ({percent(row.error_percent)} % of its peak)"
         for row in poor[:_MOST_SHOWN]
     )
     more = f" and {len(poor) - _MOST_SHOWN} more" if len(poor) > _MOST_SHOWN else ""
-    remark = notice("joint-error", judged_on=judged_on, shown=shown, more=more)
+    remark = notice("joint-error", shown=shown, more=more)
     yield at_level(remark, worst(row.level for row in poor))
 
 
@@ -133,7 +134,6 @@ def _headline(level: str, purpose: str, joints: Sequence[JointVerdict], what: st
         return text
     largest = max(joint.error_percent for joint in joints)
     text += f": {what} predicted within {max(largest, 0.1):.2g} % of the {of}"
-    text += " (rms, sensor noise not counted)"
     if level == "good":
         return text
     if all(joint.level == "good" for joint in joints):

@@ -64,15 +64,13 @@ FIT = {
         " predicted with an error above 5 % of an effort: excite more, or request"
         " [essential parameters](../howto/essential.md). A value that is zero within a narrow interval is"
         " well known, and not listed",
-        "not determined well (sigma over 100 % of the value; other motion would be predicted with an error"
-        " above 5 % of an effort): {names}",
+        "not determined well, but other motion needs them: {names}",
         "record a motion that excites these parameters more, or use essential parameters",
         rank="use",
         traits=("parameters", "unknown"),
         # Not physically consistent with parameters set to zero.
         consistent=(
-            "not determined well (sigma over 100 % of the value; other motion would be predicted with an"
-            " error above 5 % of an effort): {names}",
+            "not determined well, but other motion needs them: {names}",
             "record a motion that excites these parameters more",
         ),
         rehearsed=(

@@ -41,7 +41,7 @@ VALIDATION = {
     "joint-error": care(
         "efforts on motion that was not fitted have large errors: check the joints in the text; see"
         " [verdict](../explanation/verdict.md)",
-        "efforts on motion that was not fitted ({judged_on}) have large errors: {shown}{more}",
+        "large errors on motion that was not fitted: {shown}{more}",
         "check columns, units and signs of these joints, payloads of the logs, contacts, missing friction"
         " terms and the geometry of the description",
         rank="joint error",

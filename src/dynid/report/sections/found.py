@@ -30,9 +30,9 @@ from dynid.report.quality import (
     interval_figure,
     loads,
     numbered_reasons,
-    owner_of,
     quality,
 )
+from dynid.report.words import in_words, owner_of
 from dynid.statistics.estimate import Estimate, ParameterEstimate
 from dynid.statistics.friction import curves_of
 
@@ -186,6 +186,7 @@ def parameters(estimate: Estimate) -> Markup:
         {
             "p": p,
             "owner": owner_of(p.name),
+            "words": in_words(p.name, p.grouping),
             "quality": quality(p).value,
             "truth": truth.get(p.name),
             "inside": holds_truth(p, truth[p.name]) if p.name in truth else None,

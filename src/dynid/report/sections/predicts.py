@@ -44,6 +44,7 @@ _QUESTIONS = {
     "zero": ("is the zero of the joint off?", 1.0, ""),
 }
 _SHOWN = {"s": (1e3, "ms"), "m": (1e3, "mm"), "rad": (math.degrees(1.0), "degrees")}  # as warnings say it
+_MEASURED = {"power": "measured power", "wrench": "measured wrenches", "equation": "load of 1 kg"}
 _WORST = 3  # logs of each use that are plotted
 _NOT_WHITE = 0.01  # probability of the test below which residuals count as correlated
 _MEMORIES = 4  # efforts of which spectra are shown, the most correlated ones
@@ -64,6 +65,7 @@ def section(estimate: Estimate) -> Section:
         left=max(0, len(estimate.validation) - _WORST),
         simulated=simulated_lines,
         fit=estimate.fit,
+        measured=_MEASURED.get(compared(estimate), f"measured {compared(estimate)}s"),
         all_validations=estimate.validation,
         runs=_runs(estimate),
         curves=curves,

@@ -8,13 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dynid.base.grouping import spoken
-from dynid.mechanism.inertia import SYMBOLS
-from dynid.mechanism.parameters import Parameter
 from dynid.report.numbers import number, percent, unit_text
 from dynid.report.page import Section, render
 from dynid.report.plots import figure, packed, panel
-from dynid.report.quality import Quality, compared, numbered_reasons, owner_of, quality
+from dynid.report.quality import (
+    Quality,
+    certainty,
+    compared,
+    numbered_reasons,
+    quality,
+)
+from dynid.report.words import in_words, meanings, owner_of
 from dynid.statistics.estimate import Estimate, ParameterEstimate
 
 if TYPE_CHECKING:
@@ -54,6 +58,8 @@ def section(estimate: Estimate) -> Section:
         robot=named_robot(estimate),
         free=compared(estimate) == "equation",
         sensor=compared(estimate) == "reading",
+        certainty=certainty(estimate),
+        names=meanings(estimate.parameters),
     )
     shown = f"{unknown} not shown by this motion" if unknown else "this motion shows all that any motion can"
     note = f"{shown}; {len(weak)} weak, {len(zero)} not distinguishable from zero"
@@ -87,11 +93,8 @@ def _uncertainty(p: ParameterEstimate) -> float:
 
 
 def _words(p: ParameterEstimate) -> str:
-    symbol, owner = p.name.partition("_")[0], owner_of(p.name)
-    kind = "inertial" if symbol in SYMBOLS else "drive"
-    words = spoken(Parameter(p.name, symbol, owner, p.unit, kind))
-    meaning = "" if words == p.name else f" ({words}{', a sum' if p.grouping else ''})"
-    return f"{p.name}{meaning}: sigma {percent(p.sigma_rel_percent)} % of its value"
+    words = in_words(p.name, p.grouping)
+    return f"{p.name}{f' ({words})' if words else ''}: sigma {percent(p.sigma_rel_percent)} % of its value"
 
 
 def _relevant(estimate: Estimate, zero: Sequence[ParameterEstimate]) -> tuple[str, list[ParameterEstimate]]:

@@ -9,11 +9,16 @@ from pathlib import PurePath
 from dynid.base.grouping import listed
 from dynid.common.change import in_python
 from dynid.common.notices import Notice, spoils_all
-from dynid.report.corrected import FILE, change_words, corrected_experiment, proposed_change, whole_change
+from dynid.report.corrected import (
+    FILE,
+    change_words,
+    corrected_experiment,
+    leaves_out,
+    proposed_change,
+    whole_change,
+)
 from dynid.report.page import Section, render
 from dynid.report.quality import (
-    Quality,
-    certainty,
     compared,
     consequences,
     coverage,
@@ -21,13 +26,14 @@ from dynid.report.quality import (
     first_reasons,
     is_consequence,
     judged_on,
-    largest_errors,
-    quality,
-    separation,
+    size_of,
+    worst_joint,
+    worst_of,
 )
 from dynid.report.robot_view import robot_view
 from dynid.report.sections.provenance import command_line
 from dynid.report.sections.unknown import WEAK, named_robot
+from dynid.report.words import meanings
 from dynid.statistics.estimate import Estimate
 from dynid.statistics.estimate_parts import LIMITS
 
@@ -42,8 +48,6 @@ _KINDS = {
     "equation": "describing free motion on the cables",
     "reading": "removing the tool from the readings of the sensor",
 }
-_WORST = {"effort": "joint", "power": "error"}  # else as they are called
-_MEASURED = {"power": "measured power", "wrench": "measured wrenches", "equation": "load of 1 kg"}
 _OTHER_USE = {  # what cannot be exported
     "equation": "for kilograms, give the mass of the platform in the robot file (`known:`), identify again",
     "reading": "subtract the tool from the readings: `compensation.py`",
@@ -56,6 +60,7 @@ _OTHER_PURPOSES = "to use it for simulation, payloads or collision detection, ha
 _JUDGE_FILES = "`dynid identify . --for simulation --out ../simulation` (or `payload`, `collision`)"
 _JUDGE = 'identify again with `purpose="simulation"`, `"payload"` or `"collision"`'
 _SECTIONS = {"description": "Is the description right?", "logs": "Was the log good?"}
+_STEPS = 3  # that are shown; the others are folded
 _WORDS = {"good": "good", "care": "with care", "bad": "do not use"}
 
 
@@ -63,7 +68,8 @@ def section(estimate: Estimate) -> Section:
     """The verdict with its evidence, the robot, and the key values of the fit."""
     first, others = first_reasons(estimate)
     verdict = estimate.verdict
-    kind, steps = compared(estimate), _steps(estimate)
+    kind, worst = compared(estimate), worst_joint(estimate)
+    steps, by_hand = _steps(estimate)
     spoiled = bool(verdict.reasons) and spoils_all(verdict.reasons[0])
     body = render(
         "use.html",
@@ -76,22 +82,22 @@ def section(estimate: Estimate) -> Section:
         words={**_WORDS, "bad": "input wrong"} if spoiled else _WORDS,
         limits=LIMITS.get(verdict.purpose, LIMITS[""]),
         spoiled=spoiled,
-        largest=largest_errors(verdict.joints),
-        worst_of=_WORST.get(kind, kind),
+        worst=worst,
+        percent_shown="%" in verdict.headline,
+        worst_of=worst_of(estimate),
+        worst_size=size_of(worst) if worst else "",
         named=_named(estimate),
         judged_on=judged_on(estimate),
-        certainty=certainty(estimate),
-        separation=separation(estimate),
-        residual=estimate.fit.residual_percent,
-        measured=_MEASURED.get(kind, f"measured {kind}s"),
         impossible=verdict.level != "bad" and kind in ("effort", "power") and _impossible(estimate),
         unjudged=_unjudged(estimate),
         unseen_fault=verdict.level == "bad" and all(joint.level == "good" for joint in verdict.joints),
-        zeros=sum(quality(p) is Quality.ZERO for p in estimate.parameters),
+        names=meanings(estimate.parameters),
         first=first,
         others=others,
         caused=all(is_consequence(estimate, reason) for reason in others),
         steps=steps,
+        by_hand=by_hand,
+        most=_STEPS,
         commands=any("`dynid " in step for step in steps),
         corrected=corrected_experiment(estimate),
         corrected_file=FILE,
@@ -133,8 +139,11 @@ def _named(estimate: Estimate) -> dict[str, str]:
     }
 
 
-def _steps(estimate: Estimate) -> list[str]:
-    """What to do next, most urgent first; with several reasons, each step names the one that it is for."""
+def _steps(estimate: Estimate) -> tuple[list[str], list[str]]:
+    """What to do next, most urgent first; with several reasons, each step names the one that it is for.
+
+    Then how to make by hand the changes that the corrected experiment has.
+    """
     level, reasons = estimate.verdict.level, first_reasons(estimate)[0]
     numbers: dict[str, list[str]] = {}
     for k, cause in enumerate(reasons, 1):
@@ -146,25 +155,22 @@ def _steps(estimate: Estimate) -> list[str]:
     several = len(reasons) > 1
     runs = corrected_experiment(estimate)
     changed = proposed_change(estimate)[1] if runs else ()
-    steps, later = list[str](), list[str]()
+    steps, by_hand = list[str](), list[str]()
     for text, indices in numbers.items():
         named = f"reason {' and '.join(indices)}"
-        if runs and not any(str(k) in indices for k in changed):
-            later.append(f"if {named} remains: {text}")
-        else:
+        if not runs:
             steps.append(f"{named}: {text}" if several else text)
+        elif any(str(k) in indices for k in changed):
+            by_hand.append(f"{named}: {text}" if several else text)
+        else:
+            steps.append(f"if {named} remains: {text}")
     if runs:
-        changes = _changes(changed) if several else "it"
-        steps.append(
-            f"`{FILE}`, next to this report, already has {changes}{change_words(estimate)}. If you agree,"
-            f" run: `dynid identify {FILE} --out ../corrected`; read its report, and go on in its folder"
-        )
-        steps += later
+        steps.insert(0, _run_corrected(estimate, changed if several else ()))
     again = "" if runs else _again(estimate, steps)
     if again or (level == "bad" and not runs):
         steps.append(again or "identify again")
     if level == "bad":
-        return steps
+        return steps, by_hand
     if not any(prediction.independent for prediction in estimate.validation):
         steps.append("record one more motion and predict it: `dynid validate . LOG`")
     export = (
@@ -184,7 +190,20 @@ def _steps(estimate: Estimate) -> list[str]:
             )
     judge = _JUDGE_FILES if _from_files(estimate) else _JUDGE
     asked = [f"{_OTHER_PURPOSES}: {judge}"] if _unjudged(estimate) else []
-    return [*steps, _OTHER_USE.get(compared(estimate), export), *asked]
+    return [*steps, _OTHER_USE.get(compared(estimate), export), *asked], by_hand
+
+
+def _run_corrected(estimate: Estimate, numbers: Sequence[int]) -> str:
+    """The first step where the experiment is corrected: check, and run it."""
+    many = len(numbers) > 1
+    what = f"reason{'s' if many else ''} {listed([str(k) for k in numbers])}" if numbers else "the reason"
+    left_out = leaves_out(proposed_change(estimate)[0])
+    contact = " (was there a contact or collision at these times?)" if left_out else ""
+    return (
+        f"check whether {what} {'are' if many else 'is'} true of your robot{contact}. If so, run the"
+        f" experiment that is corrected{change_words(estimate)}: `dynid identify {FILE} --out ../corrected`; "
+        + ("it leaves out these times: compare both results" if left_out else "go on with its report")
+    )
 
 
 def _with_numbers(remedy: str, reasons: Sequence[Notice]) -> str:
@@ -192,12 +211,6 @@ def _with_numbers(remedy: str, reasons: Sequence[Notice]) -> str:
     for k, reason in enumerate(reasons, 1):
         remedy = remedy.replace(f"(reason {reason.code})", f"(reason {k})")
     return remedy
-
-
-def _changes(numbers: Sequence[int]) -> str:
-    """`the change of reason 1`, or `the changes of reasons 1 and 2`."""
-    s = "s" if len(numbers) > 1 else ""
-    return f"the change{s} of reason{s} {listed([str(number) for number in numbers])}"
 
 
 def _from_files(estimate: Estimate) -> bool:
