@@ -272,8 +272,9 @@ def test_a_delay_of_a_column_with_another_name(tmp_path):
     columns = {name.replace("tau_", "effort_motor"): x for name, x in recording().items()}
     path = write_csv(tmp_path / "late.csv", columns)
     one = experiment_from({"robot": "a", "logs": [path], "columns": {"tau_{i}": {"delay": 0.004}}})
-    log = read_log(path, arm(), columns=one.columns)
-    assert log.choices["delays removed"] == "tau_1 4 ms, tau_2 4 ms (cubic spline)"
+    for given in (one.columns, {"tau_{i}": "tau_{i} delay 0.004"}):
+        log = read_log(path, arm(), columns=given)
+        assert log.choices["delays removed"] == "tau_1 4 ms, tau_2 4 ms (cubic spline)"
     np.testing.assert_allclose(log.tau[:999, 0], columns["effort_motor1"][1:], rtol=0, atol=1e-9)
     with pytest.raises(InputError, match=r"column 'dq_1' \(for dq_1\) is not in the file"):
         read_log(path, arm(), columns={"dq_1": Column("dq_1", delay=0.004)})
