@@ -106,10 +106,25 @@ def test_unit_spellings():
 @pytest.mark.parametrize(
     ("unit", "plain"),
     [
-        *((text, "rad/s") for text in ("rad s-1", "rad.s-1", "rad s^-1", "rad*s**-1", "rad·s⁻¹", "radian s-1")),
+        *(
+            (text, "rad/s")
+            for text in ("rad s-1", "rad.s-1", "rad s^-1", "rad*s**-1", "rad·s⁻¹", "radian s-1")
+        ),
         *(("deg s-1", "deg/s"), ("degree second-1", "deg/s"), ("rev min-1", "rpm"), ("min-1", "rpm")),
-        *(("m s-1", "m/s"), ("m s-2", "m/s^2"), ("m.s^-2", "m/s^2"), ("m/s²", "m/s^2"), ("rad s⁻²", "rad/s^2")),
-        *(("kg m2 s-2", "Nm"), ("kg m^2 s^-2", "Nm"), ("kg m s-2", "N"), ("newton meter", "Nm"), ("metres", "m")),
+        *(
+            ("m s-1", "m/s"),
+            ("m s-2", "m/s^2"),
+            ("m.s^-2", "m/s^2"),
+            ("m/s²", "m/s^2"),
+            ("rad s⁻²", "rad/s^2"),
+        ),
+        *(
+            ("kg m2 s-2", "Nm"),
+            ("kg m^2 s^-2", "Nm"),
+            ("kg m s-2", "N"),
+            ("newton meter", "Nm"),
+            ("metres", "m"),
+        ),
     ],
 )
 def test_units_with_powers(unit, plain):
@@ -117,7 +132,9 @@ def test_units_with_powers(unit, plain):
     assert canonical_unit(unit) == plain
 
 
-@pytest.mark.parametrize("unit", ["ms-1", "s-1", "Hz", "rad m-1", "kg m2", "N m rad-1", "rad s-3", "millimeter"])
+@pytest.mark.parametrize(
+    "unit", ["ms-1", "s-1", "Hz", "rad m-1", "kg m2", "N m rad-1", "rad s-3", "millimeter"]
+)
 def test_unclear_units_are_unknown(unit):
     """`ms-1` is metres per second or per millisecond; `s-1` radians or turns."""
     assert canonical_unit(unit) is None

@@ -120,7 +120,8 @@ def expanded(
                 else f"the pattern '{column.name}' is the same column for every joint",
                 file=file,
                 place=f"columns.{key}",
-                remedy="use {i} (from 1), {i0} (from 0) or {name} in the column",
+                remedy=f"give another one, e.g. --column '{key}=NAME_{{i}}': with {{i}} (from 1), {{i0}} (from"
+                " 0) or {name}",
             )
         made |= {slot: target for slot, target in present.items() if slot not in exact}
     return made
