@@ -120,8 +120,8 @@ def expanded(
                 else f"the pattern '{column.name}' is the same column for every joint",
                 file=file,
                 place=f"columns.{key}",
-                remedy=f"give another one, e.g. --column '{key}=NAME_{{i}}': with {{i}} (from 1), {{i0}} (from"
-                " 0) or {name}",
+                remedy=f"give another one, e.g. --column '{key}=NAME_{{i}}': with {{i}} (from 1), {{i0}}"
+                " (from 0) or {name}",
             )
         made |= {slot: target for slot, target in present.items() if slot not in exact}
     return made
@@ -193,7 +193,8 @@ def _check_keys(unknown: Sequence[str], valid: Collection[str]) -> None:
             f"{listed} {'are not quantities' if several else 'is not a quantity'} of this robot"
             + nearest(unknown[0], valid),
             place="columns",
-            remedy="use t, segment, q_1.., dq_1.., ddq_1.., q_ref_1.., tau_1.. or the joints' names",
+            remedy="use t, segment, q_1.., dq_1.., ddq_1.., q_ref_1.., tau_1.. or the joints' names; for all joints"
+            " q_{i}, with a matrix x: q_{i}: x_{i}",
         )
 
 
