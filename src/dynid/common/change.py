@@ -75,7 +75,7 @@ def in_options(change: Change) -> str:
 
 def _column(key: str, entry: Any) -> str:
     """`NAME[unit]*scale+offset delay S`; empty for a name with signs that could be read otherwise."""
-    parts = {"name": entry} if isinstance(entry, str) else entry
+    parts: Mapping[str, Any] = {"name": entry} if isinstance(entry, str) else entry
     name = parts.get("name", key)
     if any(sign in name for sign in "'[](*+-"):
         return ""

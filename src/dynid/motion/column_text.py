@@ -193,8 +193,8 @@ def _check_keys(unknown: Sequence[str], valid: Collection[str]) -> None:
             f"{listed} {'are not quantities' if several else 'is not a quantity'} of this robot"
             + nearest(unknown[0], valid),
             place="columns",
-            remedy="use t, segment, q_1.., dq_1.., ddq_1.., q_ref_1.., tau_1.. or the joints' names; for all joints"
-            " q_{i}, with a matrix x: q_{i}: x_{i}",
+            remedy="use t, segment, q_1.., dq_1.., ddq_1.., q_ref_1.., tau_1.. or the joints' names; for all"
+            " joints q_{i}, of a matrix x: q_{i}: x_{i}",
         )
 
 
