@@ -15,40 +15,33 @@ Run:  python examples/parallel_dualv.py [FOLDER]     FOLDER with the two files; 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 
-from dynid import built_in_experiment, load_robot, read_result, structural_base, write_log
+from dynid import Experiment, built_in_experiment, prepare, read_result, structural_base, write_log
 from dynid.cli import main as dynid
-from dynid.mechanism.parameters import parameter_table
-from dynid.mechanism.variant import variant
-from dynid.projection.model import MODELS
 
 LOGS = ("unloaded.csv", "loaded.csv", "other.csv")
 PROXIMALS = tuple(f"ZZ_proximal{leg}_R" for leg in (1, 2, 3, 4))
 SHOWN = (*PROXIMALS, "ZZ_platform_R", "M_platform_R", "ZZ_payload", "MX_payload", "MY_payload", "M_payload")
 
 
-def simulate(folder: Path) -> Mapping[str, float]:
-    """Write the three logs; returns the true standard parameters."""
+def simulate(folder: Path) -> dict[str, float]:
+    """Write the three logs; returns the true base parameters, computed as sums of standard parameters."""
     demo = built_in_experiment("dualv")
     for name, log in zip(LOGS, (*demo.logs, demo.validation), strict=True):
         write_log(log, folder / name)
-    return demo.truth
-
-
-def true_values(truth: Mapping[str, float]) -> dict[str, float]:
-    """True base parameters, computed as sums of standard parameters."""
-    robot = variant(load_robot("dualv"), payloads=("payload",))
-    base = structural_base(robot, MODELS["power"], parameter_table(robot), None, loads=((), ("payload",)))
+    problem = prepare(demo.mechanism, demo.logs, Experiment(robot="dualv", model="power"))
+    base = structural_base(
+        problem.mechanism, problem.model, problem.parameters, problem.directions, loads=problem.loads
+    )
     relations = zip(base.names, base.relations(), strict=True)
-    return {name: sum(f * truth[one] for one, f in relation.items()) for name, relation in relations}
+    return {name: sum(f * demo.truth[one] for one, f in relation.items()) for name, relation in relations}
 
 
 def main() -> None:
     """Simulate, identify both cases, and print the results."""
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent / "dualv"
-    expected = true_values(simulate(folder))
+    expected = simulate(folder)
     expected["proximals"] = sum(expected[name] for name in PROXIMALS) / 4
     found = []
     for case in ("case1", "case2"):

@@ -13,12 +13,15 @@ import pytest
 from tools.api_reference import RETURNED, TOPICS, page
 
 import dynid
+import dynid.extend
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = sorted((ROOT / "examples" / "notebooks").glob("*.ipynb"))
-# Contracts of extensions live beside what they extend.
-FOR_AUTHORS = {"extend.md", "contributing.md"}
-PAGES = [one for one in sorted((ROOT / "docs").rglob("*.md")) if one.name not in FOR_AUTHORS]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+SOURCES = sorted((ROOT / "src/dynid").rglob("*.py"))
+# Below `dynid` itself: the parts of extensions, and the command line as a function.
+PUBLIC_MODULES = ("dynid.extend", "dynid.cli")
 
 
 def name(path: Path) -> str:
@@ -62,10 +65,23 @@ def test_classes_that_public_functions_return_are_in_the_reference() -> None:
                 assert not missing, f"{one} returns {missing}"
 
 
-def test_documents_import_from_the_public_namespace_only() -> None:
-    for one in [ROOT / "README.md", *PAGES]:
-        deep = re.findall(r"^(?:from|import) dynid\.\S+", one.read_text(encoding="utf-8"), re.M)
-        assert not deep, f"{one.name}: {deep}"
+def test_documents_and_examples_import_public_names_only() -> None:
+    for one in [*PAGES, *EXAMPLES]:
+        modules = re.findall(r"^\s*(?:from|import) (dynid\.\S+)", one.read_text(encoding="utf-8"), re.M)
+        assert not set(modules) - {*PUBLIC_MODULES}, f"{one.name}: {modules}"
+
+
+def test_docstrings_import_public_names_only() -> None:
+    for one in SOURCES:
+        shown = re.findall(r"(?:>>>|`)\s*(?:from|import) (dynid\.[\w.]+)", one.read_text(encoding="utf-8"))
+        assert not set(shown) - {*PUBLIC_MODULES}, f"{one}: {shown}"
+
+
+def test_every_part_of_an_extension_is_found_and_shown() -> None:
+    text = (ROOT / "docs/howto/extend.md").read_text(encoding="utf-8")
+    for one in dynid.extend.__all__:
+        assert getattr(dynid.extend, one).__name__ == one
+        assert one in text, f"docs/howto/extend.md has no {one}"
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=name)

@@ -56,6 +56,7 @@ ORDER = [
     "cases",
     "campaign",
     "tasks",
+    "extend",
     "studio",
     "commands",
     "cli",

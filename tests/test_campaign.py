@@ -102,6 +102,10 @@ def test_variants_and_logs_without_fields(made, tmp_path):
         ("runs: [{robot: arm.yaml, logs: 'none/*.csv'}]", "no file matches"),
         ("runs: [{robot: arm.yaml, logs: 'fleet/{unit}/*.csv', name: same}]", "two runs are called 'same'"),
         ("runs: [{robot: arm.yaml, log: 'fleet/a/*.csv'}]", "did you mean 'logs'"),
+        (
+            "runs: []\ncolumns: {t: time}",
+            r"line 2.* key of experiments\n.*write  settings: {columns: \.\.\.}",
+        ),
     ],
 )
 def test_files_that_mean_no_campaign_are_refused(made, text, said):

@@ -244,6 +244,7 @@ def test_one_odd_run_does_not_decide_which_runs_are_merged():
     assert (left_out["bad"], left_out["no"]) == ("its verdict is bad", "broken")
 
 
+@pytest.mark.skipif(not hasattr(time, "tzset"), reason="time zones of Unix")
 @pytest.mark.parametrize("zone", ["UTC", "America/New_York"])
 def test_dates_do_not_depend_on_the_clock_of_the_machine(monkeypatch, zone):
     monkeypatch.setenv("TZ", zone)
@@ -264,6 +265,7 @@ def test_dates_do_not_depend_on_the_clock_of_the_machine(monkeypatch, zone):
         time.tzset()
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes of Unix")
 def test_pipes_are_set_aside_instead_of_waited_for(fleet):
     pipe = fleet / "data" / "a" / "2026-03.csv"
     os.mkfifo(pipe)

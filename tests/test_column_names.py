@@ -499,6 +499,9 @@ def test_drives_of_unknown_joints_are_refused():
         ("q_1=axis-2", "q_1", ColumnMap("axis-2")),
         ("q_1=axis - 2", "q_1", ColumnMap("axis", offset=-2.0)),
         ("tau_{i}=effort_{name}", "tau_{i}", ColumnMap("effort_{name}")),
+        ("tau_{i}=tau_{i} delay 0.003", "tau_{i}", ColumnMap("tau_{i}", delay=0.003)),
+        ("tau_1=i[mA]*2 - 1 delay -4e-3", "tau_1", ColumnMap("i", "mA", 2.0, -1.0, -0.004)),
+        ("q_1=my delay", "q_1", ColumnMap("my delay")),
     ],
 )
 def test_columns_on_the_command_line(text, key, column):

@@ -571,4 +571,6 @@ def test_a_large_difference_that_can_be_chance_is_explained() -> None:
     ]
     text = difference_text(Comparison("c", "", lines, parameters=tuple(entries)))
     assert text.startswith("No significant difference between the results: 2 parameters were tested.")
-    assert "5.7 sigma of Fv_elbow, can be chance (p = 0.02 after correction for all tests)" in text
+    assert "5.7 sigma of Fv_elbow, can be chance (p = 0.02 after correction for all tests): only" in text
+    small = difference_text(Comparison("c", "", lines, parameters=tuple(entries[1:])))
+    assert small.endswith("(p = 0.5 after correction for all tests).")

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from ruamel.yaml import YAML
 
-from dynid.common.change import in_file, in_python, joined
+from dynid.commands.shared import column_of
+from dynid.common.change import in_file, in_options, in_python, joined
 from dynid.common.notices import Notice, gathered, notice
+from dynid.experiment.experiment import experiment_from
 from dynid.experiment.file import load_experiment
 from dynid.mechanism.load import load_robot
 from dynid.report.corrected import (
@@ -60,6 +63,25 @@ def test_a_change_is_shown_as_files_have_it():
     many = [[float(t), t + 0.5] for t in range(6)]
     assert in_file({"exclude": many}) == "`exclude: [[0, 0.5], [1, 1.5], [2, 2.5], [3, 3.5], ...]`"
     assert in_file({}) == ""
+
+
+@pytest.mark.parametrize(
+    ("columns", "options"),
+    [
+        ({"tau_{i}": {"delay": 0.00498}}, "--column 'tau_{i}=tau_{i} delay 0.00498'"),
+        ({"q_1": {"name": "axis", "unit": "deg", "offset": -0.5}}, "--column 'q_1=axis[deg] - 0.5'"),
+        ({"tau_1": "b", "tau_2": {"scale": -1}}, "--column 'tau_1=b' --column 'tau_2=tau_2*-1'"),
+        ({"tau_1": {"name": "i [mA]", "scale": 2.0}}, ""),  # as an option its unit would count too
+        ({f"q_{i}": {"scale": -1} for i in range(6)}, ""),  # too long to paste
+    ],
+)
+def test_a_change_of_columns_is_shown_as_options_that_say_the_same(columns, options):
+    change = {"columns": columns}
+    assert in_options(change) == options
+    given = dict(column_of(text) for text in re.findall(r"--column '([^']*)'", options))
+    if options:
+        assert given == experiment_from({"robot": "a", "logs": ["a.csv"], **change}).columns
+    assert in_options({**change, "drive": ["Fv"]}) == ""
 
 
 def test_a_remedy_shows_the_whole_entry_where_the_column_has_one_already():

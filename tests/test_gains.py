@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from dynid.case import read_source
 from dynid.common.errors import InputError, NoResultError
 from dynid.estimator import gains
 from dynid.estimator.gains import GroupNoise, solve_gains
@@ -14,7 +15,7 @@ from dynid.estimator.settings import GainSettings
 from dynid.estimator.wls import group_factors
 from dynid.excitation.friction import ExtraFriction, FrictionLaw
 from dynid.excitation.random_motion import random_motion
-from dynid.experiment.experiment import Experiment, read_experiment
+from dynid.experiment.experiment import Experiment, experiment_from, read_experiment
 from dynid.fit import fit_task
 from dynid.mechanism.inertia import SYMBOLS
 from dynid.mechanism.load import load_robot
@@ -255,6 +256,25 @@ def test_a_known_mass_that_is_always_mounted_is_refused() -> None:
     robot, logs, _ = serial(0.01, None, seconds=8.0)
     with pytest.raises(InputError, match="not identifiable"):
         identify_logs(robot, logs[2:], (), Experiment(robot=robot, gains=GainSettings()))
+
+
+@pytest.mark.parametrize(
+    ("settings", "warns"),
+    [
+        (None, True),
+        ({"nominal": 2.0}, False),
+        ({"unknown": "all"}, False),
+        ({"unknown": ["J1"], "nominal": {f"J{k}": 2.0 for k in range(2, 7)}}, False),
+        ({"unknown": ["J1"]}, True),
+    ],
+)
+def test_currents_need_no_other_scale_than_the_gains(settings, warns) -> None:
+    t = np.arange(0.0, 1.0, 0.01)
+    columns = {"t": t} | {f"q_{k}": np.sin(t + k) for k in range(1, 7)}
+    columns |= {f"current_{k} [A]": np.cos(t + k) for k in range(1, 7)}
+    experiment = experiment_from({"robot": "serial6", "logs": ["a.csv"], "gains": settings})
+    log = read_source(columns, load_robot("serial6"), experiment)
+    assert ("effort-from-current" in {item.code for item in log.notices}) == warns
 
 
 def test_settings_are_checked_and_read_from_files(tmp_path) -> None:

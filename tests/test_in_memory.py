@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 from dynid.common.errors import InputError
+from dynid.motion.in_memory import has_columns
 from dynid.motion.logs import log_from_arrays, log_from_columns, read_log
 from dynid.prediction.predict import predict_efforts
 from tests.arms import arm, recording
@@ -225,6 +226,29 @@ def test_what_has_no_columns_is_refused_with_the_remedy(robot, given):
         unwrap(log_from_columns)(given, robot)  # types of arguments are not compared
     with pytest.raises(InputError, match="a log cannot be made from ndarray"):
         predict_efforts(exact("scara"), np.zeros((100, 5)))
+
+
+def test_a_lazy_frame_is_not_asked_for_its_columns(columns):
+    """Polars warns about that, and warnings are errors here: so would the comparison of types be."""
+    lazy = pytest.importorskip("polars").DataFrame(columns).lazy()
+    assert unwrap(has_columns)(lazy)
+    assert not unwrap(has_columns)(3.0)
+
+
+def test_matrices_of_other_names_are_mapped_by_patterns(robot, columns, plain):
+    given = stacked(columns)
+    named = {"stamp": given["t"], "angles": given["q"], "moments": given["tau"]}
+    with pytest.raises(InputError, match=r"'q' is not a quantity .*\n.* q_{i}: x_{i}"):
+        log_from_columns(named, robot, columns={"t": "stamp", "q": "angles"})
+    mapped = {"t": "stamp", "q_{i}": "angles_{i}", "tau_{i}": "moments_{i}"}
+    log = log_from_columns(named, robot, columns=mapped)
+    np.testing.assert_array_equal(log.q, plain.q)
+    np.testing.assert_array_equal(log.tau, plain.tau)
+
+
+def test_the_robot_comes_after_the_columns(robot, columns):
+    with pytest.raises(InputError, match="the robot comes after the columns"):
+        unwrap(log_from_columns)(robot, columns)
 
 
 def test_columns_may_be_mappings_everywhere(robot, columns, plain, tmp_path):

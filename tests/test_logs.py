@@ -13,7 +13,7 @@ from dynid.motion.logs import READERS, log_from_arrays, read_log
 from dynid.motion.settings import ColumnMap as Column
 from dynid.motion.settings import LogEntry as Entry
 from dynid.motion.table import Table
-from dynid.motion.units import FACTORS, factor
+from dynid.motion.units import FACTORS, canonical_unit, factor
 from tests.arms import arm, motion, platform, recording, write_csv
 
 
@@ -101,6 +101,43 @@ def test_unit_spellings():
     assert all(value > 0 for value in FACTORS.values())
     with pytest.raises(InputError, match="did you mean 'deg'"):
         factor("deg.r")
+
+
+@pytest.mark.parametrize(
+    ("unit", "plain"),
+    [
+        *(
+            (text, "rad/s")
+            for text in ("rad s-1", "rad.s-1", "rad s^-1", "rad*s**-1", "rad·s⁻¹", "radian s-1")
+        ),
+        *(("deg s-1", "deg/s"), ("degree second-1", "deg/s"), ("rev min-1", "rpm"), ("min-1", "rpm")),
+        *(
+            ("m s-1", "m/s"),
+            ("m s-2", "m/s^2"),
+            ("m.s^-2", "m/s^2"),
+            ("m/s²", "m/s^2"),
+            ("rad s⁻²", "rad/s^2"),
+        ),
+        *(
+            ("kg m2 s-2", "Nm"),
+            ("kg m^2 s^-2", "Nm"),
+            ("kg m s-2", "N"),
+            ("newton meter", "Nm"),
+            ("metres", "m"),
+        ),
+    ],
+)
+def test_units_with_powers(unit, plain):
+    """As CF writes them in attributes of xarray."""
+    assert canonical_unit(unit) == plain
+
+
+@pytest.mark.parametrize(
+    "unit", ["ms-1", "s-1", "Hz", "rad m-1", "kg m2", "N m rad-1", "rad s-3", "millimeter"]
+)
+def test_unclear_units_are_unknown(unit):
+    """`ms-1` is metres per second or per millisecond; `s-1` radians or turns."""
+    assert canonical_unit(unit) is None
 
 
 def test_segment_column_splits_runs(tmp_path):
@@ -252,8 +289,9 @@ def test_a_delay_of_a_column_with_another_name(tmp_path):
     columns = {name.replace("tau_", "effort_motor"): x for name, x in recording().items()}
     path = write_csv(tmp_path / "late.csv", columns)
     one = experiment_from({"robot": "a", "logs": [path], "columns": {"tau_{i}": {"delay": 0.004}}})
-    log = read_log(path, arm(), columns=one.columns)
-    assert log.choices["delays removed"] == "tau_1 4 ms, tau_2 4 ms (cubic spline)"
+    for given in (one.columns, {"tau_{i}": "tau_{i} delay 0.004"}):
+        log = read_log(path, arm(), columns=given)
+        assert log.choices["delays removed"] == "tau_1 4 ms, tau_2 4 ms (cubic spline)"
     np.testing.assert_allclose(log.tau[:999, 0], columns["effort_motor1"][1:], rtol=0, atol=1e-9)
     with pytest.raises(InputError, match=r"column 'dq_1' \(for dq_1\) is not in the file"):
         read_log(path, arm(), columns={"dq_1": Column("dq_1", delay=0.004)})

@@ -30,7 +30,7 @@ from tests.workspace import dynid, make_workspace
 TOYS = {
     "reader": """
 import numpy as np
-from dynid.motion.table import Table
+from dynid.extend import Table
 
 def read(path, drop_bad_rows):
     names, *rows = (line.split("|") for line in path.read_text().splitlines())
@@ -49,21 +49,18 @@ def write(estimate, mechanism, folder):
     return [file]
 """,
     "estimator": """
-from dynid.estimator.estimator import Estimator
-from dynid.estimator.wls import unit_weights
+from dynid.extend import Estimator, unit_weights
 
 def make():
     return Estimator("plain", "all rows alike", unit_weights)
 """,
     "model": """
-from dynid.projection.model import Model, rows_of
-from dynid.projection.power import power_directions
-from dynid.projection.structure import structural_factor
+from dynid.extend import Model, power_directions, rows_of, structural_factor
 
 WORK = Model("work", "rate of work", power_directions, rows_of, structural_factor, case="noted")
 """,
     "case": """
-from dynid.case import Case
+from dynid.extend import Case
 
 class Noted(Case):
     def recorded(self, fit, standard):
@@ -72,7 +69,7 @@ class Noted(Case):
 NOTED = Noted()
 """,
     "unknown": """
-from dynid.unknown import Settled, UnknownEntry
+from dynid.extend import Settled, UnknownEntry
 
 class Scale:
     of_equations = False
@@ -84,16 +81,14 @@ SCALE = UnknownEntry(Scale(), in_robot=lambda robot: any(term.friction == "Ft" f
 """,
     "section": """
 from markupsafe import Markup
-from dynid.report.page import Section
+from dynid.extend import Section
 
 def section(estimate):
     return Section("toy", "Which robot is it?", Markup("<p>{}</p>").format(estimate.robot))
 """,
     "correction": """
 from dataclasses import replace
-from dynid.common.notices import Notice
-from dynid.validation import Correction
-from dynid.validation.hypotheses import Hypothesis
+from dynid.extend import Correction, Hypothesis, Notice
 
 def spring(mechanism, logs, tests):
     freed = tuple(replace(log, tau=log.tau - 10 * log.q**3) for log in logs)
@@ -102,7 +97,7 @@ def spring(mechanism, logs, tests):
 SPRING = Correction(spring)
 """,
     "check": """
-from dynid.common.notices import Notice
+from dynid.extend import Notice
 
 def light(finished):
     for one in finished.fit.parts.parameters:
@@ -117,7 +112,7 @@ def smooth(q, dq, ddq):
 """,
     "drag": """
 import numpy as np
-from dynid.mechanism.drive_terms import DriveTerm
+from dynid.extend import DriveTerm
 
 DRAG = DriveTerm("drag", ("N m s^2/rad^2", "N s^2/m^2"), lambda v, a, load, s: v * np.abs(v))
 """,

@@ -27,6 +27,7 @@ from dynid import (
     simulate,
 )
 from dynid.base.grouping import grouping_text, readable
+from dynid.common.catalogue import Severity
 from dynid.common.errors import DynidError, InputError
 from dynid.common.notices import Notice
 from dynid.mechanism.mechanism import Actuator
@@ -362,6 +363,20 @@ def test_a_notebook_shows_the_reasons_of_the_verdict_first():
     assert "model error, % of peak" in page
 
 
+def test_a_notebook_shows_notes_by_their_codes_only():
+    whole = estimate()
+    note = Notice("massless-frame", "text of the note", severity=Severity.NOTE)
+    good = replace(whole, verdict=replace(whole.verdict, level="good", reasons=()), warnings=(note,))
+    assert "text of the note" not in good._repr_html_()
+    assert "also noted: massless-frame" in good._repr_html_()
+
+
+def test_a_verdict_is_one_line_with_its_reasons():
+    reasons = (Notice("delay", "text"), Notice("gain", "text"))
+    shown = repr(replace(estimate().verdict, level="care", headline="Usable with care", reasons=reasons))
+    assert shown == "Verdict('care': Usable with care; reasons: delay, gain)"
+
+
 def test_a_wide_table_of_drives_is_printed_in_parts():
     """No column is cut, and every part names its drives."""
     whole = estimate()
@@ -475,6 +490,18 @@ def test_a_result_predicts_and_validates_columns_in_memory(made, arrays, from_fi
     assert checked[0].effort_percent == pytest.approx(from_file.validate(made / "log.csv")[0].effort_percent)
 
 
+def test_other_logs_may_have_other_columns(arrays, from_file, made):
+    """As `predict`; without them those of the identification are expected."""
+    renamed = {name.replace("q_", "axis").replace("tau_", "motor"): x for name, x in arrays.items()}
+    names = {"q_{i}": "axis{i}", "tau_{i}": "motor{i}"}
+    expected = from_file.validate(arrays)[0].effort_percent
+    assert from_file.validate(renamed, columns=names)[0].effort_percent == expected
+    mapped = identify(made / "arm.yaml", renamed, filter=FILTER, columns=names)
+    with pytest.raises(InputError, match=r"give another one, e\.g\. columns={'q_{i}': 'NAME_{i}'}"):
+        mapped.validate(arrays)
+    assert mapped.validate(arrays, columns={})[0].effort_percent == pytest.approx(expected)
+
+
 def test_data_of_the_fit_are_not_independent_in_any_form(made, arrays, from_file):
     by_arrays = identify(made / "arm.yaml", arrays, filter=FILTER)
     part = {name: values[100:900] for name, values in arrays.items()}
@@ -543,7 +570,7 @@ def test_friction_of_single_drives_is_plotted(from_file):
             from_file.plot.friction(speed=speed)
 
 
-def test_efforts_of_other_logs_are_plotted(made, arrays, from_file):
+def test_efforts_of_other_logs_are_plotted(made, arrays, from_file, tmp_path):
     own = from_file.plot.efforts(from_file.signals[0].log)
     assert own.spec == from_file.plot.efforts().spec
     assert "stack" in {one["kind"] for one in own.spec["panels"][0]["series"]}  # gravity, inertia, ...
@@ -553,6 +580,26 @@ def test_efforts_of_other_logs_are_plotted(made, arrays, from_file):
     assert len(bare.plot.efforts(made / "log.csv").spec["panels"]) == len(own.spec["panels"])
     with pytest.raises(InputError, match="name a log"):
         bare.plot.efforts()
+    from_file.save(tmp_path / "saved")
+    loaded = type(from_file).load(tmp_path / "saved")
+    assert [one["title"] for one in loaded.plot.efforts().spec["panels"]] == [
+        one["title"] for one in own.spec["panels"]
+    ]
+    for stored, first in zip(loaded.signals, from_file.signals, strict=True):
+        assert (stored.log, stored.names, stored.units) == (first.log, first.names, first.units)
+        for kind in ("t", "measured", "predicted"):  # ten digits in the file
+            np.testing.assert_allclose(getattr(stored, kind), getattr(first, kind), rtol=1e-9)
+    loaded.save(tmp_path / "again")
+    csv = [(tmp_path / name / "signals.csv").read_text(encoding="utf-8") for name in ("saved", "again")]
+    assert csv[0] == csv[1]
+    for text in (
+        "",
+        "a,b\n1,2\n",
+        csv[0][:-9] + "x\n",
+        "log,use,t,measured_joint_1,predicted_joint_1\nlog,identify\n",
+    ):
+        (tmp_path / "saved" / "signals.csv").write_text(text, encoding="utf-8")
+        assert type(from_file).load(tmp_path / "saved").signals == ()
     stored, drawn = bare.plot.friction(speed=2.0), from_file.plot.friction()
     assert len(stored.spec["panels"]) == len(drawn.spec["panels"])
     assert "points" not in {one["kind"] for one in stored.spec["panels"][0]["series"]}

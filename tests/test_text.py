@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from dataclasses import replace
 
 import pytest
@@ -16,9 +17,8 @@ from tests.fabricated import estimate
 
 
 def _printed(width: int, whole=None, **options) -> str:
-    console = Console(width=width, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
+    console = Console(width=width, record=True, file=io.StringIO())
     print_summary(whole or estimate(), console=console, **options)
-    console.file.close()
     return console.export_text()
 
 

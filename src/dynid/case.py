@@ -262,8 +262,13 @@ def read_source(source: LogSource, mechanism: Mechanism, experiment: Experiment,
     options |= {"columns": experiment.columns, "angles": experiment.angles, "drives": experiment.drives}
     options["cutoff"] = experiment.filter.cutoff
     if has_columns(source):
-        return log_from_columns(source, mechanism, **options)
-    return read_log(entry_of(source), mechanism, drop_bad_rows=experiment.drop_bad_rows, **options)
+        log = log_from_columns(source, mechanism, **options)
+    else:
+        log = read_log(entry_of(source), mechanism, drop_bad_rows=experiment.drop_bad_rows, **options)
+    motors = tuple(actuator.name for actuator in mechanism.actuators)
+    if experiment.gains is None or not experiment.gains.scales(motors):
+        return log
+    return replace(log, notices=tuple(item for item in log.notices if item.code != "effort-from-current"))
 
 
 def row_filters(plans: Sequence[MotionPlan], experiment: Experiment) -> tuple[RowFilter, ...]:

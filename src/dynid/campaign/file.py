@@ -21,6 +21,7 @@ from dynid.common.entry import Entry, plain_entry, root_entry
 from dynid.common.errors import InputError
 from dynid.common.settings import Settings, keys_of, read
 from dynid.common.strict_yaml import PathLike, read_yaml
+from dynid.experiment.experiment import Experiment, experiment_from
 from dynid.motion.reading import is_address
 
 SCHEMA = "dynid.campaign/1"
@@ -124,6 +125,9 @@ class Run:
 def read_campaign(file: PathLike) -> CampaignFile:
     """Read a campaign file; unknown keys are refused with their line."""
     root = root_entry(read_yaml(file), "campaign")
+    for key, entry in root.mapping().items():
+        if key in keys_of(Experiment) and key not in (*keys_of(CampaignFile), *_OF_RUNS):
+            raise entry.error(f"'{key}' is a key of experiments", f"write  settings: {{{key}: ...}}")
     fields = root.fields(("schema", "description", *keys_of(CampaignFile)), required=("runs",))
     if "schema" in fields:
         fields["schema"].choice((SCHEMA,))
@@ -237,7 +241,6 @@ def _with_units(runs: Sequence[Run]) -> list[Run]:
 
 def _checked(robot: str, settings: Mapping[str, Any], home: Path, file: object) -> Run:
     """A run without logs: robot and settings can be used, and their paths do not depend on the folder."""
-    from dynid.experiment.experiment import experiment_from
     from dynid.experiment.file import beside
     from dynid.mechanism.load import builtin_robots, load_robot
     from dynid.problem import as_asked

@@ -210,7 +210,8 @@ def version_text(verbose: bool) -> str:
 
 
 _FORM = (
-    "write NAME=COLUMN, with [unit], *scale and +offset where needed: q_1=pos_1[deg], tau_1=current_1*11.9"
+    "write NAME=COLUMN, with [unit], *scale, +offset and delay S where needed: q_1=pos_1[deg],"
+    " tau_1=current_1*11.9"
 )
 
 

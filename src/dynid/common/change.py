@@ -12,6 +12,7 @@ from typing import Any
 Change = Mapping[str, Any]
 _COLUMN = frozenset(("name", "unit", "scale", "offset", "delay"))
 _MOST_SHOWN = 4  # logs, or stretches of one
+_MOST_OPTIONS = 2
 
 
 def rounded(value: float, digits: int) -> float:
@@ -55,6 +56,34 @@ def in_file(change: Change) -> str:
     named = [f"log '{name}' {in_file(entry)}" for name, entry in change.get("logs", {}).items()]
     more = f" and {len(named) - _MOST_SHOWN} more logs" if len(named) > _MOST_SHOWN else ""
     return ", ".join([*([f"`{', '.join(every)}`"] if every else []), *named[:_MOST_SHOWN]]) + more
+
+
+def in_words(change: Change) -> str:
+    """The same for remedies: with the options of the command line, if they can say it briefly."""
+    options = in_options(change)
+    return in_file(change) + (f" ({options})" if options else "")
+
+
+def in_options(change: Change) -> str:
+    """A change of few columns as options `--column`; empty if it changes more than that."""
+    columns = change.get("columns", {})
+    if set(change) != {"columns"} or len(columns) > _MOST_OPTIONS:
+        return ""
+    texts = [_column(key, entry) for key, entry in columns.items()]
+    return " ".join(f"--column '{key}={text}'" for key, text in zip(columns, texts, strict=True)) * all(texts)
+
+
+def _column(key: str, entry: Any) -> str:
+    """`NAME[unit]*scale+offset delay S`; empty for a name with signs that could be read otherwise."""
+    parts: Mapping[str, Any] = {"name": entry} if isinstance(entry, str) else entry
+    name = parts.get("name", key)
+    if any(sign in name for sign in "'[](*+-"):
+        return ""
+    unit = f"[{parts['unit']}]" if "unit" in parts else ""
+    scale = f"*{_flow(parts['scale'])}" if "scale" in parts else ""
+    offset = f" {'-+'[parts['offset'] >= 0]} {_flow(abs(parts['offset']))}" if "offset" in parts else ""
+    delay = f" delay {_flow(parts['delay'])}" if "delay" in parts else ""
+    return f"{name}{unit}{scale}{offset}{delay}"
 
 
 def in_python(change: Change) -> str:

@@ -106,6 +106,11 @@ class GainSettings(Settings, frozen=True):
                 raise InputError(f"gains: no motor '{name}'" + nearest(name, motors))
         return motors if self.unknown is None else tuple(drive for drive in motors if drive in self.unknown)
 
+    def scales(self, motors: tuple[str, ...]) -> bool:
+        """Whether every motor has a gain, found or nominal: its column may hold a current."""
+        given = self.nominal if isinstance(self.nominal, Mapping) else motors
+        return all(name in given for name in motors if name not in self.open_motors(motors))
+
     def nominal_of(self, motors: tuple[str, ...]) -> tuple[float, ...]:
         """The nominal gain of each motor; one by default."""
         if not isinstance(self.nominal, Mapping):

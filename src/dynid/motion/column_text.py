@@ -1,4 +1,4 @@
-"""Columns as people write them: `current_1*11.9`, `Zeit[ms]`, `axis [deg] - 1.57`, and as a file has them."""
+"""Columns as people write them: `current_1*11.9`, `Zeit[ms]`, `tau_1 delay 0.003`, and as a file has them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ _SIGNED = rf"[+-]?\s*{UNSIGNED}"
 # Brackets with a number are an index and belong to the name. An offset follows a unit, a scale or a blank.
 _COLUMN = re.compile(
     r"\s*(?P<name>.+?)\s*(?P<unit>\[[^\[\]]*[^\[\]\d\s][^\[\]]*\])?"
-    rf"(?P<scale>(?:\s*\*\s*{_SIGNED})*)(?P<offset>\s*[+-]\s*{UNSIGNED})?\s*\Z"
+    rf"(?P<scale>(?:\s*\*\s*{_SIGNED})*)(?P<offset>\s*[+-]\s*{UNSIGNED})?"
+    rf"(?:\s+delay\s+(?P<delay>{_SIGNED}))?\s*\Z"
 )
 
 # `q_2-1.57`: an offset if the file has q_2 and no column of the whole name. `axis-2` stays a name.
@@ -26,18 +27,19 @@ _CLOSE_OFFSET = re.compile(r"(?P<name>.+?)(?P<offset>[+-]\d*\.\d+)\Z")
 
 
 def written_column(text: str) -> ColumnMap | None:
-    """`NAME[unit]*scale+offset` as a column, each part after the name optional; None without a name."""
+    """`NAME[unit]*scale+offset delay S`, each part after the name optional; None without a name."""
     parts = _COLUMN.match(text)
     if parts is None:
         return None
     name, offset = parts["name"], parts["offset"] or ""
-    plain = not parts["unit"] and not parts["scale"]
+    plain = not parts["unit"] and not parts["scale"] and not parts["delay"]
     apart = offset[:1].isspace() or text[parts.start("offset") - 1].isspace() if offset else False
     if offset and plain and not apart:
         name, offset = name + offset, ""  # `axis-2` is a name
     unit = parts["unit"][1:-1].strip() if parts["unit"] else None
     factors = [_number(factor) for factor in parts["scale"].split("*")[1:]]
-    return ColumnMap(name, unit, math.prod(factors), _number(offset) if offset else 0.0)
+    delay = _number(parts["delay"]) if parts["delay"] else 0.0
+    return ColumnMap(name, unit, math.prod(factors), _number(offset) if offset else 0.0, delay)
 
 
 def _number(text: str) -> float:
@@ -59,7 +61,7 @@ def in_file(column: ColumnMap, names: Sequence[str]) -> ColumnMap | None:
     if split is not None and split["name"] in names:
         return column.changed(name=split["name"], offset=_number(split["offset"]) + column.offset)
     if written is not None:
-        column = written.changed(offset=written.offset + column.offset, delay=column.delay)
+        column = written.changed(offset=written.offset + column.offset, delay=written.delay + column.delay)
     if column.name in names:
         return column
     pairs = ((name, *with_unit(name)) for name in names)
@@ -118,7 +120,8 @@ def expanded(
                 else f"the pattern '{column.name}' is the same column for every joint",
                 file=file,
                 place=f"columns.{key}",
-                remedy="use {i} (from 1), {i0} (from 0) or {name} in the column",
+                remedy=f"give another one, e.g. --column '{key}=NAME_{{i}}': with {{i}} (from 1), {{i0}}"
+                " (from 0) or {name}",
             )
         made |= {slot: target for slot, target in present.items() if slot not in exact}
     return made
@@ -190,7 +193,8 @@ def _check_keys(unknown: Sequence[str], valid: Collection[str]) -> None:
             f"{listed} {'are not quantities' if several else 'is not a quantity'} of this robot"
             + nearest(unknown[0], valid),
             place="columns",
-            remedy="use t, segment, q_1.., dq_1.., ddq_1.., q_ref_1.., tau_1.. or the joints' names",
+            remedy="use t, segment, q_1.., dq_1.., ddq_1.., q_ref_1.., tau_1.. or the joints' names; for all"
+            " joints q_{i}, of a matrix x: q_{i}: x_{i}",
         )
 
 

@@ -9,7 +9,14 @@ from functools import partial
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
 from dynid.common.strict_number import is_count
-from dynid.motion.column_text import mapped_columns, quantity_patterns, spelled, used_twice, with_unit
+from dynid.motion.column_text import (
+    mapped_columns,
+    quantity_patterns,
+    spelled,
+    used_twice,
+    with_unit,
+    written_column,
+)
 from dynid.motion.column_units import check_units, drives_of, with_drives
 from dynid.motion.column_words import Column, is_command, is_effort, says_current, strange_unit
 from dynid.motion.guess import Guess, guess, names_owner
@@ -48,7 +55,7 @@ def match(
         InputError: A key or column that does not exist, a column used twice, or two
             columns that fit the same quantity.
     """
-    named, changes = _nameless(columns, known, file)
+    named, changes = _nameless(columns, known, names, file)
     chosen = _canonical(names, known, named, changes, file)
     return _with_changes(chosen, changes, names, known, file)
 
@@ -107,7 +114,7 @@ def matched(
         InputError: As `match`, or two readings of the header are about equally likely.
     """
     names = tuple(table.columns)
-    named, changes = _nameless(columns, known, file)
+    named, changes = _nameless(columns, known, names, file)
     chosen = _canonical(names, known, named, changes, file)
     mapped = mapped_columns(names, known, named, file)
     _drop_zero_based(chosen, names, known, mapped)
@@ -205,18 +212,22 @@ def _beside(
 
 
 def _nameless(
-    columns: Mapping[str, ColumnMap | str], known: Sequence[Slot], file: object
-) -> tuple[dict[str, ColumnMap | str], dict[str, ColumnMap]]:
+    columns: Mapping[str, ColumnMap | str], known: Sequence[Slot], names: Sequence[str], file: object
+) -> tuple[dict[str, ColumnMap], dict[str, ColumnMap]]:
     """Entries that name a column, and by canonical key those that only change one; those of one joint count.
 
-    An entry without a name has that of its key.
+    An entry without a name has that of its key: so does the text `tau_1*-1` of `tau_1`.
     """
-    named: dict[str, ColumnMap | str] = {}
+    named: dict[str, ColumnMap] = {}
     changes: dict[str, ColumnMap] = {}
     of_one: dict[str, str] = {}
     for key, entry in sorted(columns.items(), key=lambda item: "{" not in item[0]):
         meant = [slot for slot in known if key in (*slot.spellings, *quantity_patterns(slot.quantity))]
-        if isinstance(entry, str) or entry.name != key or not meant:
+        entry = ColumnMap(entry) if isinstance(entry, str) else entry
+        if entry == ColumnMap(entry.name) and entry.name not in names:
+            written = written_column(entry.name)
+            entry = written if written is not None and written.name == key else entry
+        if entry.name != key or not meant:
             named[key] = entry
         elif "{" in key:
             changes |= {slot.key: entry for slot in meant}

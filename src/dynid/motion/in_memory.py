@@ -40,7 +40,9 @@ Values = Any  # an array of numpy, or of a library whose arrays turn into one
 def has_columns(source: object) -> TypeGuard[Columns]:
     """Whether something in memory has columns with names; the fields of a structured array are such."""
     named = isinstance(source, np.ndarray) and source.dtype.names is not None
-    return named or isinstance(source, Mapping | DataFrame)
+    # Of the type: a lazy frame of polars computes and warns if it is asked for its columns.
+    framed = hasattr(type(source), "columns") and hasattr(type(source), "__getitem__")
+    return named or framed or isinstance(source, Mapping)
 
 
 def table_from_columns(source: Columns, name: str) -> Table:

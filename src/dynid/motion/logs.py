@@ -145,6 +145,8 @@ def log_from_columns(
         name: Shown in reports.
         columns, angles, cutoff, need_effort, choose, drives: As for `read_log`.
     """
+    if isinstance(source, Mechanism):
+        raise InputError("the robot comes after the columns", remedy="log_from_columns(columns, robot)")
     if not has_columns(source):
         raise no_log(source)
     mechanism = load_robot(mechanism)

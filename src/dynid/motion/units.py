@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from math import pi
 
 import numpy as np
@@ -44,6 +45,12 @@ _SPELLINGS = {
 }
 _LONG = {"degrees": "deg", "degree": "deg", "radians": "rad", "radian": "rad"}
 _LONG |= {"seconds": "s", "second": "s", "sec": "s"}
+_LONG |= {"newtons": "N", "newton": "N", "meters": "m", "metres": "m", "meter": "m", "metre": "m"}
+_PRODUCTS = {"kg m s-2": "N", "kg m2 s-2": "Nm", "min-1": "1/min"}
+_JOINERS = re.compile(r"[ \t*·.]+")
+# `rad s-1`, as the CF conventions of netCDF have it. `ms-1` without a space is per millisecond too: unknown.
+_PER = re.compile(r"(.+) (s|sec|seconds?|min)-([12])")
+_POWERS = str.maketrans("⁻−¹²", "--12")
 _MOST = 16  # figures of a float64
 _RTOL = 4e-15  # rounding error of a power of ten and a product
 
@@ -51,7 +58,8 @@ _RTOL = 4e-15  # rounding error of a power of ten and a product
 def factor(unit: str | None, *, column: str = "", file: object = None) -> float:
     """SI value of one `unit`; None and "1" leave the value as it is.
 
-    Spaces, dots, stars and hyphens between units do not matter: `N m`, `N*m`, `Nm` are the same.
+    Spaces, dots, stars and hyphens between units do not matter: `N m`, `N*m`, `Nm` are the same, and so
+    are `rad/s`, `rad s-1`, `rad s^-1`.
     """
     if unit is None:
         return 1.0
@@ -73,12 +81,15 @@ def canonical_unit(unit: str) -> str | None:
 
 
 def _plain(unit: str) -> str:
-    plain = unit.strip()
-    for joiner in (" ", "*", "·", ".", "-"):
-        plain = plain.replace(joiner, "")
+    tidy = unit.strip().translate(_POWERS).replace("**", "^").replace("^-", "-")
+    tidy = _JOINERS.sub(" ", tidy)
+    tidy = _PRODUCTS.get(tidy.replace("^", ""), tidy)
+    if per := _PER.fullmatch(tidy):
+        tidy = f"{per[1]}/{per[2]}{per[3]}".removesuffix("1")
+    plain = tidy.replace(" ", "").replace("-", "")
     for long, short in _LONG.items():
         plain = plain.replace(long, short)
-    plain = plain.replace("s2", "s^2").replace("s²", "s^2").replace("s^^2", "s^2")
+    plain = plain.replace("s2", "s^2")
     return _SPELLINGS.get(plain, plain)
 
 

@@ -121,7 +121,8 @@ def unloaded_model(mechanism: Mechanism, experiment: Experiment) -> Unloaded:
             f"the result without load is of robot '{robot.name}', the experiment of '{mechanism.name}'",
             file=settings.result,
             place="unloaded",
-            remedy="give a result of the same robot",
+            remedy=f"give a result of the same robot; if it is the same machine, write name: {robot.name} in"
+            " the robot file",
         )
     bare = variant(robot, payloads=())
     parameters = parameter_table(bare)

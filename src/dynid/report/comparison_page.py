@@ -36,6 +36,7 @@ _DRAWN = 12  # parameters that are drawn
 _SAME_DAY = 0.02  # days: results this close in time have no order
 _DRIFT = 3  # dates that show a direction
 _FEW = 12  # parameters whose table is not folded
+_SURPRISING = 4.0  # sigma: of normal errors 1 in 16 000 differs by more
 
 
 def shown_columns(comparison: Comparison) -> list[str]:
@@ -71,10 +72,11 @@ def difference_text(comparison: Comparison) -> str:
     if not differing:
         largest = max(comparison.parameters, key=lambda entry: 0.0 if entry.p is None else entry.z or 0.0)
         p = min(1.0, tested * (largest.p or 0.0))
+        few = ": only few parts of a log determine its sigma" if (largest.z or 0.0) > _SURPRISING else ""
         return (
             f"No significant difference between the results: {tested} parameters were tested. The largest,"
             f" {number(largest.z, 2)} sigma of {largest.name}, can be chance (p {probability(p)} after"
-            f" correction for all tests)."
+            f" correction for all tests){few}."
         )
     days = _days([line.date for line in comparison.lines])
     names = ", ".join(_change(entry, days) for entry in differing[:3])

@@ -14,7 +14,7 @@ from io import StringIO
 from pathlib import PurePath
 from typing import Any
 
-from dynid.common.change import Change, in_file, joined
+from dynid.common.change import Change, in_file, in_words, joined
 from dynid.common.notices import Notice
 from dynid.report.quality import first_reasons
 from dynid.statistics.estimate import Estimate
@@ -116,7 +116,7 @@ def with_whole_entries(notices: Iterable[Notice], columns: Mapping[str, Any]) ->
     """Notices whose remedies show entries of columns as they must be written. Changes stay."""
 
     def told(item: Notice) -> Notice:
-        shown, whole = in_file(item.change), in_file(whole_change(item.change, columns))
+        shown, whole = in_words(item.change), in_words(whole_change(item.change, columns))
         return replace(item, remedy=item.remedy.replace(shown, whole)) if shown else item
 
     return tuple(told(item) for item in notices)

@@ -5,9 +5,11 @@ Parameters and predictions as data frames.
 
 from __future__ import annotations
 
+import csv
 import io
-from collections.abc import Iterable, Sequence
-from math import isfinite
+from collections.abc import Iterable, Mapping, Sequence
+from math import isfinite, nan
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -88,6 +90,33 @@ def signals_csv(signals: Sequence[Signals]) -> str:
         for row in np.column_stack(columns).tolist():
             writer.writerow(head + [f"{x:.10g}" if isfinite(x) else "" for x in row])
     return text.getvalue()
+
+
+def read_signals(file: Path, units: Mapping[str, str]) -> tuple[Signals, ...]:
+    """Measured and predicted efforts of `signals.csv`; none where there is no such file, or another one.
+
+    Args:
+        file: As `signals_csv` writes it.
+        units: Of the equations, by name.
+    """
+    try:
+        head, *rows = csv.reader(io.StringIO(file.read_text(encoding="utf-8"), newline=""))
+        if head[:3] != ["log", "use", "t"]:
+            return ()
+        names = [name for name in units if f"measured_{name}" in head and f"predicted_{name}" in head]
+        places = [2, *(head.index(f"{kind}_{name}") for kind in ("measured", "predicted") for name in names)]
+        logs: dict[tuple[str, str], list[list[float]]] = {}
+        for row in rows:
+            values = [float(row[place]) if row[place] else nan for place in places]
+            logs.setdefault((row[0], row[1]), []).append(values)
+    except (OSError, ValueError, IndexError):
+        return ()
+    made = []
+    for (log, use), found in logs.items() if names else ():
+        t, measured, predicted = np.split(np.array(found), [1, 1 + len(names)], axis=1)
+        of_names = tuple(units[name] for name in names)
+        made.append(Signals(log, tuple(names), of_names, t[:, 0], measured, predicted, use == "validate"))
+    return tuple(made)
 
 
 def history_csv(history: History) -> str:

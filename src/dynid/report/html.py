@@ -9,6 +9,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+from dynid.common.catalogue import Severity
 from dynid.common.notices import by_severity
 from dynid.common.registry import Registry
 from dynid.report.csv_file import parameters_csv
@@ -61,7 +62,8 @@ def _log_names(estimate: Estimate) -> str:
 
 def notebook_html(estimate: Estimate) -> str:
     """Notebook view of a result: verdict, its first reasons, efforts and parameters, all text escaped."""
-    first = first_reasons(estimate)[0] or by_severity(estimate.warnings)[:_MOST_WARNINGS]
+    severe = [item for item in estimate.warnings if item.severity is not Severity.NOTE]
+    first = first_reasons(estimate)[0] or by_severity(severe)[:_MOST_WARNINGS]
     shown = {item.code for item in first}
     return str(
         render(

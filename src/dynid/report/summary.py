@@ -108,7 +108,7 @@ class Plots:
         if log is None:
             if not known:
                 raise InputError(
-                    "a result that was read from a file has no efforts",
+                    "this result has no efforts to show",
                     remedy="name a log: plot.efforts('log.csv')",
                 )
             signals = known[worst_signals(known, 1)[0]]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -359,21 +360,26 @@ class Estimate(ByName):
 
         return predict_efforts(self, trajectory, **options)
 
-    def validate(self, log: Any, robot: Any = None, payloads: Any = None) -> tuple[Validation, ...]:
+    def validate(
+        self, log: Any, robot: Any = None, payloads: Any = None, columns: Any = None
+    ) -> tuple[Validation, ...]:
         """Prediction errors on other logs, one entry per log.
 
         Args:
             log: One or several: files, `Log` objects, data frames or mappings of columns.
             robot: Default: that of the identification.
             payloads: Names, mounted in these logs; empty: none. Default: what every log of the fit carried.
+            columns: As of `identify`. Default: those of the identification.
         """
-        return self._predicted(log, robot, payloads)[0]
+        return self._predicted(log, robot, payloads, columns=columns)[0]
 
-    def _predicted(self, log: Any, *options: Any) -> tuple[tuple[Validation, ...], tuple[Signals, ...]]:
+    def _predicted(
+        self, log: Any, *options: Any, **more: Any
+    ) -> tuple[tuple[Validation, ...], tuple[Signals, ...]]:
         from dynid.problem import several
         from dynid.validation.held_out import validate_result
 
-        return validate_result(self, several(log), *options)
+        return validate_result(self, several(log), *options, **more)
 
     def save(self, folder: Any) -> None:
         """Write `result.json`, `parameters.csv`, `signals.csv` and `report.html` into a folder."""
@@ -383,7 +389,10 @@ class Estimate(ByName):
 
     @classmethod
     def load(cls, path: Any) -> Estimate:
-        """The result in a `result.json`, or in its folder."""
+        """The result in a `result.json`, or in its folder, with the efforts in `signals.csv` beside it."""
+        from dynid.report.csv_file import read_signals
         from dynid.report.json_file import read_result
 
-        return read_result(path)
+        estimate, place = read_result(path), Path(path)
+        file = (place if place.is_dir() else place.parent) / "signals.csv"
+        return replace(estimate, signals=read_signals(file, {g.name: g.unit for g in estimate.fit.groups}))

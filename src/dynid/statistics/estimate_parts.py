@@ -197,6 +197,11 @@ class Verdict:
     reasons: tuple[Notice, ...] = ()
     joints: tuple[JointVerdict, ...] = ()
 
+    def __repr__(self) -> str:
+        """One line, with the codes of the reasons."""
+        codes = ", ".join(item.code for item in self.reasons)
+        return f"Verdict({self.level!r}: {self.headline}" + (f"; reasons: {codes})" if codes else ")")
+
 
 @dataclass(frozen=True)
 class LogError:

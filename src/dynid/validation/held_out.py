@@ -21,6 +21,7 @@ from dynid.motion.fingerprint import fingerprint, shares_samples
 from dynid.motion.log import Log
 from dynid.motion.logs import LogSource
 from dynid.motion.plan import MotionPlan
+from dynid.motion.settings import ColumnMap, column_maps
 from dynid.prediction.mounted import NONE, mounted, payloads_of, refuse_unloaded
 from dynid.prediction.result_values import saved, standard_values, with_result_gains
 from dynid.problem import Problem, as_logs, prepare
@@ -43,6 +44,7 @@ def validate_result(
     robot: str | os.PathLike[str] | Mechanism | None = None,
     payloads: Sequence[str] | None = None,
     *,
+    columns: Mapping[str, ColumnMap | str | Mapping[str, Any]] | None = None,
     drop_bad_rows: bool = False,
 ) -> Predicted:
     """Predict other logs with a result: its file or folder, or the estimate itself.
@@ -55,9 +57,12 @@ def validate_result(
         robot: Default: the robot named in the result's provenance.
         payloads: Mounted in all logs that name none themselves; empty: none are. Default: what every log of
             the fit carried, and a warning where the result knows a payload.
+        columns: Signal -> column of these logs, as of `identify`. Default: as when the result was made.
         drop_bad_rows: Drop rows with cells that are no numbers, also if the identification did not.
     """
     estimate, experiment, mechanism = saved(result, robot)
+    if columns is not None:
+        experiment = experiment.changed(columns=column_maps(columns))
     if drop_bad_rows:
         experiment = experiment.changed(drop_bad_rows=True)
     read = as_logs(logs, mechanism, experiment)
