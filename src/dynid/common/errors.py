@@ -82,7 +82,7 @@ class InterruptedRun(DynidError):
 
 def similar(name: str, valid: Iterable[str]) -> str:
     """The valid name that a misspelt one probably means; empty if none is close."""
-    close = difflib.get_close_matches(str(name), [str(one) for one in valid], n=1, cutoff=0.6)
+    close = difflib.get_close_matches(str(name), [str(known) for known in valid], n=1, cutoff=0.6)
     return close[0] if close else ""
 
 

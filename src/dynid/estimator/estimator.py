@@ -52,7 +52,6 @@ class Estimator:
         weighting: Chooses the weight of each group of rows.
         solver: Solves one weighted factor.
         rework: Rewrites the equations first; None takes them as they are.
-        scale_free: Whether the units of the columns do not matter.
         noisy_columns: Whether the noise is taken to be in W too, of coordinates that are not low-passed.
         needs_time: Whether its rework needs rows along a motion, not single instants.
         constraint: Requires physically consistent bodies; None leaves the parameters free.
@@ -64,7 +63,6 @@ class Estimator:
     solver: Solver = least_squares
     rework: Rework | None = None
     constraint: Consistency | None = None
-    scale_free: bool = True
     noisy_columns: bool = False
     needs_time: bool = False
 
@@ -256,7 +254,7 @@ def _tls(columns: str = "as_they_are") -> Estimator:
     check_option("tls columns", columns, ("as_they_are", "unit"))
     unit = columns == "unit"
     title = "total least squares"
-    return Estimator("tls", title, unit_weights, rework=PlainTotal(unit), scale_free=unit)
+    return Estimator("tls", title, unit_weights, rework=PlainTotal(unit))
 
 
 def _gtls(

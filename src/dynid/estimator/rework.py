@@ -83,11 +83,11 @@ class SecondPass(Protocol):
         """
 
 
-def needed(again: SecondPass | None, who: str, why: str) -> SecondPass:
+def needed(again: SecondPass | None, name: str, why: str) -> SecondPass:
     """The second pass, or an error that explains why a triangle is not enough."""
     if again is None:
         raise InputError(
-            f"'{who}' {why}, which triangular factors do not contain",
+            f"'{name}' {why}, which triangular factors do not contain",
             remedy="give access to the rows, as `identify` does, or use 'wls'",
         )
     return again

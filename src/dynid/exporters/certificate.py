@@ -97,10 +97,10 @@ class Certificate:
     @property
     def far(self) -> list[str]:
         """Logs that the export predicts more than twice as badly as the estimate does."""
-        pairs = ((one.log, one.estimate_percent, one.export_percent) for one in self.logs)
+        figures = ((log.log, log.estimate_percent, log.export_percent) for log in self.logs)
         return [
             f"{log} ({export:.3g} %, estimate {estimate:.3g} %)"
-            for log, estimate, export in pairs
+            for log, estimate, export in figures
             if export is not None and estimate is not None and export > max(_FAR * estimate, _ROUNDED)
         ]
 
