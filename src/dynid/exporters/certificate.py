@@ -24,13 +24,13 @@ from dynid.experiment.provenance import IDENTIFIED, VALIDATED
 from dynid.exporters.contract import EffortsOf, Exported
 from dynid.exporters.replay import Replay
 from dynid.exporters.states import (
-    TreeStates,
     drawn_states,
     model_efforts,
     model_rows,
     row_matrices,
     tree_states,
 )
+from dynid.kinematics.coordinates import States
 from dynid.kinematics.tension import motor_jacobian
 from dynid.mechanism.frame import angles_as_written
 from dynid.mechanism.load import load_robot
@@ -354,7 +354,7 @@ def _log(along: Along | LogFigure, full: FullSet, efforts: EffortsOf, alone: Eff
 
 
 def _percent(
-    robot: Mechanism, states: TreeStates, logged: Float[Array, "n a"], tau: Float[Array, "n a"] | None
+    robot: Mechanism, states: States, logged: Float[Array, "n a"], tau: Float[Array, "n a"] | None
 ) -> float | None:
     """Of the norm of J^T tau, which tensions do not change; of trees that of tau itself. Rows that need an
     effort that was not logged are left out."""
