@@ -50,12 +50,12 @@ def settle_sensor(task: Task) -> Settled:
     if sensor.gravity == "estimate":
         g = sensor.tilted(x, np.asarray(problem.mechanism.gravity, float))
         words += f"; gravity ({g[0]:.4g}, {g[1]:.4g}, {g[2]:.4g}) m/s^2 in the base frame"
-    notices = [*_told(sensor, x, step), *check_wrench_log(problem, samples, x)]
+    notices = [*_angle_notices(sensor, x, step), *check_wrench_log(problem, samples, x)]
     done = replace(task, prepared=_linearised(problem, x, fit.chi))
     return Settled(done, {"angles of the sensor": words}, tuple(notices))
 
 
-def _told(sensor: ForceSensor, x: Float[Array, "a"], step: float) -> list[Notice]:
+def _angle_notices(sensor: ForceSensor, x: Float[Array, "a"], step: float) -> list[Notice]:
     notices = []
     if step > _STEP:
         notices.append(notice("angles-open", step=step))
