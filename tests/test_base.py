@@ -174,7 +174,7 @@ def test_fewer_rows_than_parameters_are_refused():
         base_system(system(W, W[:, 0], table=table), base)
 
 
-def test_undecided_rank_is_told():
+def test_undecided_rank_is_reported():
     def nearly(W):
         W[:, 3] = W[:, 0] + 2e-7 * W[:, 3]
         W[:, 4] = W[:, 1] + 6e-8 * W[:, 4]

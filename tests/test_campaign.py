@@ -400,9 +400,7 @@ def _kept(folder, name, leaf):
 def _plain_base(p):
     standard = tuple(Parameter(f"x{i}", "M", "body", "kg", "inertial") for i in range(p))
     rank = independent_columns(np.eye(p), range(p))
-    return BaseSet(
-        standard, tuple(range(p)), np.eye(p), np.zeros(p), np.zeros((p, 0)), np.eye(p), (), (), {}, rank
-    )
+    return BaseSet(standard, tuple(range(p)), np.eye(p), np.zeros(p), np.eye(p), (), (), {}, rank)
 
 
 def test_the_command_refuses_foreign_folders_and_two_engines(made, tmp_path):

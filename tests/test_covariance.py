@@ -289,7 +289,7 @@ def test_one_block_falls_back_and_says_so():
         covariance_of(system, solution, UncertaintySettings("leave-one-out"))
 
 
-def test_few_blocks_are_told():
+def test_few_blocks_are_reported():
     data = Dense(blocks=6)
     spread = covariance_of(data.system, data.solution, UncertaintySettings(block=1.5))
     assert [notice.code for notice in spread.notices] == ["few-blocks"]

@@ -7,7 +7,7 @@ import pytest
 
 from dynid.common.errors import InputError
 from dynid.conditioning.lowpass import row_filter
-from dynid.conditioning.rewritten import MixedRows, difference_rows, joined_rows, replaced_rows
+from dynid.conditioning.rewritten import MixedRows, half_differences, joined_rows, replaced_rows
 from dynid.conditioning.stream import series
 from dynid.estimator.estimator import ESTIMATORS, estimator_named
 from dynid.experiment.experiment import Experiment, read_experiment
@@ -116,7 +116,7 @@ def test_rewritten_rows_stay_equations():
     both, _ = filtered(joined, rows)
     assert np.count_nonzero(joined.layout.columns == ABSENT) == 2
     np.testing.assert_allclose(joined.layout.dense(both, 6), np.concatenate([W, W], axis=2), atol=1e-13)
-    none, _ = filtered(difference_rows(source, source), rows)
+    none, _ = filtered(half_differences(source, source), rows)
     np.testing.assert_array_equal(none, 0.0)
 
 

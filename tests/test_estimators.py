@@ -120,7 +120,7 @@ def test_no_convergence_is_said():
     assert [notice.code for notice in solution.notices] == ["weights-not-converged"]
 
 
-def test_ill_conditioned_rows_are_told():
+def test_ill_conditioned_rows_are_reported():
     rng = np.random.default_rng(4)
     W = rng.standard_normal((50, 3))
     W[:, 2] = W[:, 0] + 1e-9 * W[:, 2]

@@ -117,7 +117,7 @@ def test_37_efforts_that_were_not_recorded_are_refused(here, level):
     assert "log.csv" in said
 
 
-def test_37_one_constant_effort_is_told(here):
+def test_37_one_constant_effort_is_reported(here):
     cells = columns(here / "log.csv")
     cells["tau_2"] = ["0"] * len(cells["t"])
     write_columns(here / "log.csv", cells)

@@ -67,7 +67,7 @@ def test_37_a_position_that_jumps_splits_the_log() -> None:
     assert not log.valid[1500] or len(log.t) == len(t) - 1
 
 
-def test_37_saturation_is_masked_and_told() -> None:
+def test_37_saturation_is_masked_and_reported() -> None:
     t, q, tau = signals()
     limit = 0.6 * np.abs(tau[:, 0]).max()
     tau[:, 0] = np.clip(tau[:, 0], -limit, limit)
@@ -76,7 +76,7 @@ def test_37_saturation_is_masked_and_told() -> None:
     assert np.array_equal(~log.valid, np.abs(tau[:, 0]) == limit)
 
 
-def test_37_a_sensor_that_hangs_is_told() -> None:
+def test_37_a_sensor_that_hangs_is_reported() -> None:
     t, q, tau = signals()
     tau[1000:1600, 1] = tau[1000, 1]
     log = log_from_arrays(arm(), t, q, tau)
@@ -107,7 +107,7 @@ def test_37_an_encoder_that_hangs_is_masked_and_a_joint_at_rest_is_not() -> None
     assert "are used" in told[0]
 
 
-def test_37_coarse_efforts_are_told() -> None:
+def test_37_coarse_efforts_are_reported() -> None:
     t, q, tau = signals()
     tau[:, 0] = np.round(tau[:, 0] / 4.0) * 4.0
     log = log_from_arrays(arm(), t, q, tau)

@@ -45,7 +45,7 @@ WITHOUT_NUMBER = """
 38 window::a_window_without_an_interval_leaves_two_runs
 40 base::zero_column_is_not_identifiable_with_a_reason
 41 nist::certified_digits_in_blocks
-41 estimators::ill_conditioned_rows_are_told
+41 estimators::ill_conditioned_rows_are_reported
 42 rank::a_column_near_the_threshold_is_not_decided
 43 survey::a_log_that_does_not_close_is_refused_with_sample_loop_and_gap
 43 turns::a_small_zero_error_of_a_redundant_encoder_is_a_warning_with_its_size

@@ -250,7 +250,7 @@ def test_a_sensor_of_three_forces_tells_mass_and_centre() -> None:
         assert abs(found[name].value - tool_values()[name]) < 6 * found[name].sigma
 
 
-def test_a_late_wrench_and_a_contact_are_told() -> None:
+def test_a_late_wrench_and_a_contact_are_reported() -> None:
     robot, log = wrist_log(rate=RATE)
     late = identified(robot, replace(log, tau=np.roll(log.tau, 1, axis=0)))
     assert "ms" in told(late, "delay")
@@ -298,7 +298,7 @@ def test_a_saved_result_with_biases_of_segments_predicts_other_logs(tmp_path) ->
     assert predicted[0].residual_percent < 5.0
 
 
-def test_a_wrench_in_axes_of_the_base_is_told() -> None:
+def test_a_wrench_in_axes_of_the_base_is_reported() -> None:
     robot, log = wrist_log(rate=RATE)
     R = wrist_samples(Setup(), rate=RATE)[1].R
     turned = np.concatenate(
@@ -307,7 +307,7 @@ def test_a_wrench_in_axes_of_the_base_is_told() -> None:
     assert "the base frame" in told(identified(robot, replace(log, tau=turned)), "wrench-frame")
 
 
-def test_a_wrench_in_axes_of_the_flange_is_told() -> None:
+def test_a_wrench_in_axes_of_the_flange_is_reported() -> None:
     robot, log = wrist_log(rate=RATE)
     turned = np.concatenate([part @ SENSOR.frame.R.T for part in np.split(log.tau, 2, axis=1)], axis=1)
     assert "body 'link_7'" in told(identified(robot, replace(log, tau=turned)), "wrench-frame")
@@ -395,7 +395,7 @@ def test_readings_at_the_end_of_the_range_are_told_and_left_out() -> None:
 
 
 @pytest.mark.parametrize("scale", [1.06, 1 / 9.81])
-def test_an_accelerometer_in_another_unit_is_told(scale: float) -> None:
+def test_an_accelerometer_in_another_unit_is_reported(scale: float) -> None:
     t, truth, _ = wrist_samples(Setup(), rate=RATE)
     robot = with_force_sensor(load_robot("panda"), ForceSensor(imu=identity_frame()))
     signals = np.hstack([truth.omega, scale * truth.specific])
@@ -451,7 +451,7 @@ def test_compensation_leaves_noise_alone_of_joints_and_of_an_imu() -> None:
 
 
 @pytest.mark.parametrize("degrees", [1.0, 6.0, 150.0])
-def test_a_sensor_that_is_turned_against_its_description_is_told(degrees: float) -> None:
+def test_a_sensor_that_is_turned_against_its_description_is_reported(degrees: float) -> None:
     assert "mounting-off" not in codes(plain())
     _, log = wrist_log(rate=RATE)
     off = rpy_matrix((0.0, 0.0, -np.deg2rad(degrees)))
@@ -461,7 +461,7 @@ def test_a_sensor_that_is_turned_against_its_description_is_told(degrees: float)
     assert float(size) == pytest.approx(degrees, abs=1.0)  # forces alone, the swing of the tool left out
 
 
-def test_an_imu_that_is_turned_against_the_sensor_is_told() -> None:
+def test_an_imu_that_is_turned_against_the_sensor_is_reported() -> None:
     t, truth, _ = wrist_samples(Setup(), rate=RATE)
     robot = with_force_sensor(load_robot("panda"), ForceSensor(imu=identity_frame()))
     Q = rpy_matrix((0.0, 0.0, 0.5))
@@ -471,7 +471,7 @@ def test_an_imu_that_is_turned_against_the_sensor_is_told() -> None:
     assert "relative to its IMU" in text
 
 
-def test_moments_in_another_unit_than_forces_are_told() -> None:
+def test_moments_in_another_unit_than_forces_are_reported() -> None:
     robot, log = wrist_log(rate=RATE)
     found = identified(robot, replace(log, tau=log.tau * np.repeat([1.0, 1000.0], 3)), estimator="wls")
     assert "different units" in told(found, "moment-unit")

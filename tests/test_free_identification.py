@@ -168,7 +168,7 @@ def test_a_product_of_inertia_near_zero_stays(exact) -> None:
     assert "weak-parameters" not in [w.code for w in found.warnings]
 
 
-def test_energy_that_grows_is_told() -> None:
+def test_energy_that_grows_is_reported() -> None:
     q = oscillations(3, 3.0).copy()
     for one in q:
         middle = one.mean(axis=0)

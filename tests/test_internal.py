@@ -212,7 +212,7 @@ def test_lengths_can_be_changed_run_by_run(free_motion) -> None:
     np.testing.assert_array_equal(moved.q[:, :2], log.q[:, :2])
 
 
-def test_nearly_singular_free_coordinates_are_told(free_motion) -> None:
+def test_nearly_singular_free_coordinates_are_reported(free_motion) -> None:
     # Level and in the middle, x and y hardly move while the platform turns.
     robot = load_robot("cable4")
     q = np.tile(np.append(poses(1.15, -0.15, 0.0)["pose_x"], [-0.15, -0.7, 1, 0, 0, 0]), (200, 1))
@@ -280,7 +280,7 @@ def test_lengths_that_do_not_fit_are_refused(free_motion) -> None:
     assert "length-differs" in {notice.code for notice in found.notices}
 
 
-def test_slack_and_moving_cables_are_told(free_motion) -> None:
+def test_slack_and_moving_cables_are_reported(free_motion) -> None:
     robot = load_robot("cable4")
     log = recorded(robot, free_motion, POSE)
     n = len(log.t) // 2

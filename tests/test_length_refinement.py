@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dynid.cases.free_motion import cable_lengths as length_refinement
-from dynid.cases.free_motion.cable_lengths import CABLE_LENGTHS, STEP, refined_lengths
+from dynid.cases.free_motion.cable_lengths import STEP, refined_lengths, settle_lengths
 from dynid.cases.free_motion.log import free_motion_log, given_lengths, with_lengths
 from dynid.cases.free_motion.measured_motion import simulate_free_motions
 from dynid.conditioning.rewritten import slope_rows
@@ -95,4 +95,4 @@ def test_nothing_is_refined_unasked(swing) -> None:
     robot, (log, _) = load_robot("cable4"), swing
     log = free_motion_log(log, robot, InternalSettings())
     task = Task(robot, (log,), Experiment(robot=robot))
-    assert CABLE_LENGTHS.settle(task).task is task
+    assert settle_lengths(task).task is task

@@ -196,7 +196,7 @@ def test_motors(load):
     assert list(robot.drive) == ["j", "k", "ball_wx", "ball_wz"]
 
 
-def test_two_servos_of_one_joint_are_told(load):
+def test_two_servos_of_one_joint_are_reported(load):
     servos = "<actuator><position name='p' joint='j'/><velocity name='v' joint='j'/></actuator>"
     robot = load(model(body(), rest=servos))
     assert codes(robot) == ["shared-joint"]
@@ -266,7 +266,7 @@ def test_key_frames_are_the_start(load):
     refused(load, FOUR_BAR.replace("</mujoco>", short), "2 numbers, not 3", "line 13")
 
 
-def test_inactive_and_disabled_equalities_are_told(load):
+def test_inactive_and_disabled_equalities_are_reported(load):
     inactive = FOUR_BAR.replace("<connect ", '<connect active="false" ')
     robot = load(inactive)
     assert robot.loops == ()
@@ -395,7 +395,7 @@ def test_mesh_paths_that_leave_the_folder_are_refused(load, tmp_path, path):
     load(model(body(), rest="<compiler meshdir='x'/><asset><mesh file='a.stl'/></asset>"))
 
 
-def test_typing_errors_are_told(load):
+def test_typing_errors_are_reported(load):
     robot = load(model(body(joint="<joint name='j' dampng='1'/><jont/>"), rest="<sensors/>"))
     said = [notice.text for notice in robot.notices]
     assert codes(robot) == ["unknown-element"] * 3

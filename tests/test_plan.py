@@ -36,7 +36,7 @@ def test_noise_floor_and_bandwidth_are_found():
     assert found.moving.all()
 
 
-def test_cutoff_follows_the_motion_and_is_told():
+def test_cutoff_follows_the_motion_and_is_reported():
     plan = plan_motions([noisy()], arm(), Filter(), Mask())[0]
     assert plan.cutoff is not None
     assert 3.0 <= plan.cutoff <= 10.0

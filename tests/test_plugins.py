@@ -69,15 +69,12 @@ class Noted(Case):
 NOTED = Noted()
 """,
     "unknown": """
-from dynid.extend import Settled, UnknownEntry
+from dynid.extend import Settled, Unknown
 
-class Scale:
-    of_equations = False
+def settle(task):
+    return Settled(task, {"toy scale": "0.1 rad/s"})
 
-    def settle(self, task):
-        return Settled(task, {"toy scale": "0.1 rad/s"})
-
-SCALE = UnknownEntry(Scale(), in_robot=lambda robot: any(term.friction == "Ft" for term in robot.terms))
+SCALE = Unknown(settle, in_robot=lambda robot: any(term.friction == "Ft" for term in robot.terms))
 """,
     "section": """
 from markupsafe import Markup

@@ -355,7 +355,7 @@ def test_columns_of_a_trajectory_are_those_of_the_logs_where_it_has_them() -> No
     assert not found.notices
 
 
-def test_positions_with_noise_are_told() -> None:
+def test_positions_with_noise_are_reported() -> None:
     robot = robot_of("scara")
     _, t, q, *_ = motion_of("scara")
     noisy = q + 1e-5 * np.random.default_rng(1).normal(size=q.shape)  # 5 rad/s^2 at 2 ms
@@ -497,7 +497,7 @@ def test_terms_of_an_effort_without_a_column_are_unknown() -> None:
     assert "not-identified" in {notice.code for notice in ahead.notices}
 
 
-def test_unidentified_and_removed_parameters_are_told() -> None:
+def test_unidentified_and_removed_parameters_are_reported() -> None:
     robot = robot_of("scara")
     known = exact("scara")
     first, *others = known.parameters

@@ -483,7 +483,7 @@ def test_a_tree_with_more_motors_than_joints_can_be_strained() -> None:
     np.testing.assert_allclose(strain @ robot.actuator_map, 0.0, atol=1e-12)
 
 
-def test_settings_without_effect_are_told() -> None:
+def test_settings_without_effect_are_reported() -> None:
     plant = PlantSettings(controller=ControllerSettings("pd"))
     told = simulate(robot_of("scara"), Simulation(plant=plant, **SHORT)).notices
     assert "no-controller" in [notice.code for notice in told]
@@ -605,7 +605,7 @@ def test_what_eight_cables_are_excited_by_is_simulated(tmp_path: Path, monkeypat
         assert abs(one["value"] - truth[one["name"]]) < 4.5 * one["sigma"]
 
 
-def test_cables_that_would_push_are_told() -> None:
+def test_cables_that_would_push_are_reported() -> None:
     """Without a range there is no middle to hold; without a tension the platform hangs on pushing cables."""
     robot = robot_of("cable8")
     limits = {name: own for name, own in robot.limits.items() if name != "cables"}

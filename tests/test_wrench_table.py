@@ -393,7 +393,7 @@ def test_too_few_instants_to_derive_are_refused():
         fit(log)
 
 
-def test_coarse_instants_are_told():
+def test_coarse_instants_are_reported():
     motion = UniformAcceleration(np.zeros(6), np.full(6, 4.0))
     log = wrench_table(ROBOT, TRUTH, motion, np.linspace(0.0, 4.0, 9), None, positions=True)
     assert "derived-coarse" in codes(fit(without(log, "omega", "alpha", "acceleration")))
@@ -479,7 +479,7 @@ def test_bodies_in_loops_are_left_out_and_said(tmp_path):
 # Bad input
 
 
-def test_sign_flips_of_quaternions_are_harmless_and_told(tmp_path):
+def test_sign_flips_of_quaternions_are_harmless_and_reported(tmp_path):
     columns = columns_of(table())
     for name in ("qw", "qx", "qy", "qz"):
         columns[name] = [-x if (i // 6) % 2 else x for i, x in enumerate(columns[name])]
@@ -489,7 +489,7 @@ def test_sign_flips_of_quaternions_are_harmless_and_told(tmp_path):
     assert "30 quaternions change their sign" in notice.text
 
 
-def test_quaternions_of_another_length_are_normalised_and_told(tmp_path):
+def test_quaternions_of_another_length_are_normalised_and_reported(tmp_path):
     columns = columns_of(table())
     for name in ("qw", "qx", "qy", "qz"):
         columns[name] = [1.01 * x for x in columns[name]]
@@ -549,7 +549,7 @@ def test_reactions_instead_of_actions_are_found_out():
     assert worst(fit(log, exerted_by="body")) < 1e-3
 
 
-def test_accelerations_that_do_not_fit_the_joints_are_told():
+def test_accelerations_that_do_not_fit_the_joints_are_reported():
     """Forces made with the wrong accelerations balance all the same: only the joints tell."""
     log = table()
     a = log.rows.signals["acceleration"].copy()
@@ -561,7 +561,7 @@ def test_accelerations_that_do_not_fit_the_joints_are_told():
     assert "joint 'J2'" not in notice.text
 
 
-def test_accelerations_that_do_not_fit_the_poses_are_told():
+def test_accelerations_that_do_not_fit_the_poses_are_reported():
     log = dense(positions=True)
     a = 1e3 * log.rows.signals["acceleration"]
     found = fit(changed(log, acceleration=a), bodies=["B6"])
@@ -569,7 +569,7 @@ def test_accelerations_that_do_not_fit_the_poses_are_told():
     assert "1e+03 times that, which looks like millimetres" in notice.text
 
 
-def test_rates_in_degrees_are_told():
+def test_rates_in_degrees_are_reported():
     log = dense()
     omega = np.rad2deg(log.rows.signals["omega"])
     found = fit(changed(log, omega=omega))
@@ -577,7 +577,7 @@ def test_rates_in_degrees_are_told():
     assert "looks like degrees" in text
 
 
-def test_other_body_frames_than_the_robot_has_are_told():
+def test_other_body_frames_than_the_robot_has_are_reported():
     log = table()
     q = log.rows.signals["quaternion"].copy()
     turn = np.array([[0.1, 0.0, 0.0]])  # B3 with axes 11 degrees about its own x from those of the file
@@ -588,7 +588,7 @@ def test_other_body_frames_than_the_robot_has_are_told():
     assert "11 degrees" in notice.text
 
 
-def test_bodies_that_balance_in_no_reading_are_told():
+def test_bodies_that_balance_in_no_reading_are_reported():
     log = table()
     force = log.rows.signals["force"][..., [1, 0, 2]]
     found = fit(changed(log, force=force))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dynid.projection.structure import structural_factor as structural_factor
     from dynid.report.page import Section as Section
     from dynid.unknown import Settled as Settled
-    from dynid.unknown import UnknownEntry as UnknownEntry
+    from dynid.unknown import Unknown as Unknown
     from dynid.validation import Correction as Correction
     from dynid.validation.hypotheses import Hypothesis as Hypothesis
 
@@ -36,7 +36,7 @@ _HOME = {
     "Section": "dynid.report.page",
     "Settled": "dynid.unknown",
     "Table": "dynid.motion.table",
-    "UnknownEntry": "dynid.unknown",
+    "Unknown": "dynid.unknown",
     "power_directions": "dynid.projection.power",
     "rows_of": "dynid.projection.model",
     "structural_factor": "dynid.projection.structure",

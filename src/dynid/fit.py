@@ -14,9 +14,9 @@ from dynid.base.system import BaseSystem, base_system
 from dynid.case import with_defaults
 from dynid.common.arrays import Array, Float
 from dynid.common.notices import Notice
-from dynid.estimator.estimator import estimator_named, residual_norms
+from dynid.estimator.estimator import estimator_named
 from dynid.estimator.solution import CONVERGED, Solution
-from dynid.estimator.wls import group_factors
+from dynid.estimator.wls import group_factors, residual_norms
 from dynid.experiment.experiment import Experiment
 from dynid.linear_fit import LinearFit, base_of
 from dynid.log_pass import LogPass

@@ -16,7 +16,7 @@ from dynid.common.paged import in_order
 from dynid.conditioning.rewritten import (
     MixedRows,
     centred_rows,
-    difference_rows,
+    half_differences,
     joined_rows,
     predictor,
     replaced_rows,
@@ -115,7 +115,7 @@ class LogPass:
     ) -> list[PackedRows]:
         """Rows of each log that noise of the positions makes: see `noise`."""
         both = zip(self._noisy(position, 1.0, draw), self._noisy(position, -1.0, draw), strict=True)
-        return [difference_rows(minus, plus, 0.5) for plus, minus in both]
+        return [half_differences(minus, plus) for plus, minus in both]
 
     def centred(self, position: Float[Array, "m"] | float | None, draws: int = 1) -> System:
         """The equations less what noise of the positions adds to them on average, with their blocks."""

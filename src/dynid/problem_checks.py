@@ -112,8 +112,8 @@ def _dead(robot: Mechanism, log: Log, i: int) -> bool:
     if len(_levels(log, i)) != 1:
         return False
     low, high = extents(log)[0]
-    own = [k for k, name in enumerate(log.position_names) if name in robot.actuators[i].on]
-    sweep = (high - low)[own] if own else high - low
+    moved = [k for k, name in enumerate(log.position_names) if name in robot.actuators[i].on]
+    sweep = (high - low)[moved] if moved else high - low
     return bool(np.any(sweep > _MOVED))
 
 

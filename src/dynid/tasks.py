@@ -71,12 +71,12 @@ def compared(
     from dynid.validation.results import compare_results
     from dynid.validation.targets import compare_fits
 
-    asked, own = experiments[0], result_folder(experiments[0])
+    asked, result = experiments[0], result_folder(experiments[0])
     settings = asked.compare or CompareSettings()
-    folder = own.with_name(f"{own.name}_compare") if settings.out is None else Path(settings.out)
+    folder = result.with_name(f"{result.name}_compare") if settings.out is None else Path(settings.out)
     with claimed_folder(folder, FILES) as path:
         if settings.results:
-            results = [*([own] if asked.logs else []), *map(Path, settings.results)]
+            results = [*([result] if asked.logs else []), *map(Path, settings.results)]
             logs = [LogEntry(log) for log in settings.logs]
             payloads = settings.payloads or None
             comparison = compare_results(results, logs, _instead(asked), payloads, settings.speeds)
@@ -95,11 +95,11 @@ def exported(asked: Experiment) -> Export:
     if settings is None:
         raise InputError("no format is named", file=asked.file, remedy="add `export: [urdf]`")
     result = result_folder(asked) if settings.result is None else Path(settings.result)
-    own = (result if result.is_dir() else result.parent).resolve()
+    beside = (result if result.is_dir() else result.parent).resolve()
     return export(
         result,
         settings.to,
-        own.with_name(f"{own.name}-export") if settings.out is None else settings.out,
+        beside.with_name(f"{beside.name}-export") if settings.out is None else settings.out,
         _instead(asked),
         not_physical=settings.not_physical,
         payload=settings.payload,

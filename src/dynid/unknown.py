@@ -10,9 +10,9 @@ refit settles them again. A plain arm has none, and none of their code is import
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING
 
 from dynid.case import task_case
 from dynid.common.notices import Notice
@@ -82,37 +82,25 @@ class Settled:
     description: Callable[[Fit], Description] | None = None
 
 
-@runtime_checkable
-class Unknown(Protocol):
-    """One kind of unknown.
-
-    Attributes:
-        of_equations: Whether every refit settles it again.
-    """
-
-    of_equations: bool
-
-    def settle(self, task: Task) -> Settled:
-        """Find the unknown."""
-
-
 def _never(_: object) -> bool:
     return False
 
 
 @dataclass(frozen=True)
-class UnknownEntry:
-    """An unknown of the registry, and when a task has it; it is imported only then.
+class Unknown:
+    """One kind of unknown, and when a task has it; the code that settles it is imported only then.
 
     Attributes:
-        unknown: The unknown, or where it is: "module:attribute".
+        settle: Finds it, from a task to `Settled`; the function, or where it is: "module:function".
         asked: Whether an experiment asks for it: then no other setting is chosen from the data.
         in_robot: Whether it belongs to a robot, whatever the experiment asks.
+        of_equations: Whether every refit settles it again.
     """
 
-    unknown: str | Unknown
+    settle: str | Callable[[Task], Settled]
     asked: Callable[[Experiment], bool] = _never
     in_robot: Callable[[Mechanism], bool] = _never
+    of_equations: bool = False
 
 
 def _searched_friction(robot: Mechanism) -> bool:
@@ -122,35 +110,37 @@ def _searched_friction(robot: Mechanism) -> bool:
 
 
 # Unknowns of one case only are listed by that case.
-UNKNOWNS: Registry[UnknownEntry] = Registry(
+UNKNOWNS: Registry[Unknown] = Registry(
     "dynid.unknowns",
     {
-        "unloaded": UnknownEntry(
-            "dynid.unknowns.unloaded:UNLOADED", lambda experiment: experiment.unloaded is not None
+        "unloaded": Unknown(
+            "dynid.unknowns.unloaded:settle_unloaded", lambda experiment: experiment.unloaded is not None
         ),
-        "drive_gains": UnknownEntry(
-            "dynid.unknowns.drive_gains:DRIVE_GAINS", lambda experiment: experiment.gains is not None
+        "drive_gains": Unknown(
+            "dynid.unknowns.drive_gains:settle_gains", lambda experiment: experiment.gains is not None
         ),
-        "description": UnknownEntry(
-            "dynid.unknowns.description:DESCRIPTION",
+        "description": Unknown(
+            "dynid.unknowns.description:settle_description",
             lambda experiment: experiment.unknown is not None,
             lambda robot: bool(robot.uncertain),
         ),
-        "servo": UnknownEntry(
-            "dynid.unknowns.servo:SERVO", lambda experiment: bool(experiment.pd and experiment.pd.open)
+        "servo": Unknown(
+            "dynid.unknowns.servo:settle_law", lambda experiment: bool(experiment.pd and experiment.pd.open)
         ),
-        "friction": UnknownEntry("dynid.unknowns.friction:FRICTION", in_robot=_searched_friction),
+        "friction": Unknown(
+            "dynid.unknowns.friction:settle_friction", in_robot=_searched_friction, of_equations=True
+        ),
     },
-    gives=("dynid.unknown:UnknownEntry",),
+    gives=("dynid.unknown:Unknown",),
 )
 
 
 def unknowns_of(task: Task) -> tuple[Unknown, ...]:
     """The unknowns of a task, in the order in which they are settled; none for a plain arm."""
-    active: list[Unknown] = [
-        loaded(entry.unknown)
-        for entry in UNKNOWNS.values()
-        if entry.asked(task.experiment) or entry.in_robot(task.mechanism)
+    active = [
+        unknown
+        for unknown in UNKNOWNS.values()
+        if unknown.asked(task.experiment) or unknown.in_robot(task.mechanism)
     ]
     active += task_case(task.mechanism, task.experiment).unknowns
     return tuple(sorted(active, key=lambda unknown: unknown.of_equations))
@@ -158,7 +148,7 @@ def unknowns_of(task: Task) -> tuple[Unknown, ...]:
 
 def asks_for_unknowns(experiment: Experiment) -> bool:
     """Whether an experiment asks for unknowns by a key of its own."""
-    return any(entry.asked(experiment) for entry in UNKNOWNS.values())
+    return any(unknown.asked(experiment) for unknown in UNKNOWNS.values())
 
 
 def settle(task: Task, *, refit: bool = False) -> tuple[Task, tuple[Settled, ...]]:
@@ -171,11 +161,6 @@ def settle(task: Task, *, refit: bool = False) -> tuple[Task, tuple[Settled, ...
     done: list[Settled] = []
     for unknown in unknowns_of(task):
         if unknown.of_equations or not refit:
-            done.append(unknown.settle(task))
+            done.append(loaded(unknown.settle)(task))
             task = done[-1].task
     return task, tuple(done)
-
-
-def with_problem(task: Task, problem: Problem) -> Task:
-    """The task with its equations changed."""
-    return replace(task, prepared=problem)

@@ -21,7 +21,7 @@ from dynid.pipeline import identify_logs
 from dynid.regressor.regressor import tree_matrix
 from dynid.simulation.plant.engines import plant_log, run_plant
 from dynid.simulation.plant.run import PlantRun
-from dynid.simulation.plant.settings import MUJOCO_DEFAULT, STIFF, PlantSettings, Softness
+from dynid.simulation.plant.settings import STIFF, PlantSettings, Softness
 from dynid.simulation.prescribed import parameter_vector
 from tests.built_in import demo_of, robot_of
 from tests.test_plant import release
@@ -99,7 +99,8 @@ def test_a_mounted_payload_is_explained_too() -> None:
 
 def test_default_softness_is_no_reference() -> None:
     # 1.1 % where the stiff loops leave 5e-7: MuJoCo's defaults let them open by 0.7 mm.
-    run = run_of("dualv", MUJOCO_DEFAULT, duration=0.5)
+    default = Softness(steps=None, seconds=0.02, impedance=(0.9, 0.95))
+    run = run_of("dualv", default, duration=0.5)
     assert effort_error("dualv", run) > 5e-3
     assert run.gap.max() > 1e-4
 

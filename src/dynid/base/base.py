@@ -36,9 +36,8 @@ class BaseSet:
         indices: Standard index of the column that each base parameter keeps.
         S: Standard column combination of each base column (ties summed), shape (p, b).
         c: Known values, zero elsewhere, shape (p,), SI.
-        K: chi_base = chi_kept + K chi_dependent, shape (b, dependent), ratio of units.
         G: chi_base = G chi_standard, shape (b, p); of tied parameters only the first counts.
-        dependent: Standard indices of the grouped columns, one per column of K.
+        dependent: Standard indices of the grouped columns.
         eliminated: Names of parameters without effect on any row.
         tied: Name -> names of all members that are one parameter.
         rank: The rank decision.
@@ -49,7 +48,6 @@ class BaseSet:
     indices: tuple[int, ...]
     S: Float[Array, "p b"]
     c: Float[Array, "p"]
-    K: Float[Array, "b dependent"]
     G: Float[Array, "b p"]
     dependent: tuple[int, ...]
     eliminated: tuple[str, ...]
@@ -219,7 +217,6 @@ def tie_regrouped(base: BaseSet, ties: Sequence[Sequence[int]]) -> BaseSet:
         base,
         indices=tuple(base.indices[k] for k in first),
         S=base.S @ T,
-        K=base.K[first],
         G=base.G[first],
         tied={**base.tied, **_members(base_params, T)},
     )
@@ -267,7 +264,6 @@ def _assemble(
         indices=tuple(first[kept].tolist()),
         S=T[:, kept],
         c=c,
-        K=rank.K,
         G=G,
         dependent=tuple(first[dependent].tolist()),
         eliminated=tuple(parameters[i].name for i in first[list(rank.zero)]),

@@ -105,9 +105,7 @@ def independent_columns(
     return _decision(considered, keep, columns[~live], K, residuals, norms[considered] / largest)
 
 
-def confirmed_columns(
-    R: Float[Array, "k p"], order: Sequence[int], like: ColumnRank, rtol: float = STRUCTURAL_RTOL
-) -> ColumnRank | None:
+def confirmed_columns(R: Float[Array, "k p"], order: Sequence[int], like: ColumnRank) -> ColumnRank | None:
     """The decision of another matrix where `independent_columns` would decide the same here; else None.
 
     With the kept columns first, one QR has all residuals: W = Q [R_kept R_rest; 0 E]. It takes a third of the
@@ -127,9 +125,9 @@ def confirmed_columns(
     # A dependent column is compared with the columns kept before it, as in the sweep.
     left = np.array([np.linalg.norm(T[m:, n + j]) for j, m in enumerate(before.tolist())])
     pivots = np.abs(np.diag(T)[:n])
-    if pivots.min() <= rtol or left.max(initial=0.0) > rtol:
+    if pivots.min() <= STRUCTURAL_RTOL or left.max(initial=0.0) > STRUCTURAL_RTOL:
         return None
-    K = _combinations(T[:n, :n], T[:n, n:], rtol) * norms[dependent] / norms[kept, None]
+    K = _combinations(T[:n, :n], T[:n, n:], STRUCTURAL_RTOL) * norms[dependent] / norms[kept, None]
     at = np.argsort([place[i] for i in kept + dependent])
     considered = np.array(kept + dependent)[at]
     sizes = norms[considered] / norms.max()

@@ -210,7 +210,6 @@ def leaf_file(leaf: Leaf) -> bytes:
     arrays: dict[str, Any] = {
         "S": base.S,
         "c": base.c,
-        "K": base.K,
         "G": base.G,
         "blocks": np.array([(i, len(block.R), block.n_rows) for i, block in blocks]),
         "places": np.concatenate([_places(group) for group in groups]),
@@ -282,7 +281,6 @@ def read_leaf(content: bytes) -> Leaf:
         tuple(header["indices"]),
         arrays["S"],
         arrays["c"],
-        arrays["K"],
         arrays["G"],
         tuple(header["dependent"]),
         tuple(header["eliminated"]),

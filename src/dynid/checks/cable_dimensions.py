@@ -91,12 +91,14 @@ def poses(finished: Finished) -> Iterator[Answer]:
     warned = {suspect.columns: suspect for suspect in flagged}
     final = {**first, **warned}
     if flagged:
-        said = [_notice(robot, suspect) for suspect in flagged]
-        remedies = dict.fromkeys(one.remedy for one in said)
-        symbols = [name for one in said if one.change for name in one.change["unknown"]["symbols"]]
+        notices = [_notice(robot, suspect) for suspect in flagged]
+        remedies = dict.fromkeys(remark.remedy for remark in notices)
+        symbols = [
+            name for remark in notices if remark.change for name in remark.change["unknown"]["symbols"]
+        ]
         yield replace(
-            said[0],
-            text="; ".join(one.text for one in said),
+            notices[0],
+            text="; ".join(remark.text for remark in notices),
             remedy="; ".join(remedies),
             change={"unknown": {"symbols": symbols}} if symbols else {},
         )
@@ -118,10 +120,10 @@ def _seen(result: Suspect | None) -> bool:
 def _parts(problem: Problem) -> tuple[list[_Part], str]:
     """Runs with measured poses, averaged over a few samples each; none: the reason in words."""
     robot = problem.mechanism
-    own = {name for name in robot.positions if name not in cable_coordinates(robot)}
+    pose = {name for name in robot.positions if name not in cable_coordinates(robot)}
     if robot.loops or robot.couplings:
         return [], "the robot has loops besides its cables"
-    sources = [source for source in problem.sources if own <= set(source.motion.log.position_names)]
+    sources = [source for source in problem.sources if pose <= set(source.motion.log.position_names)]
     if not sources:
         return [], "the pose is not measured as a whole"
     total = sum(b - a for source in sources for a, b in source.motion.usable())
@@ -175,9 +177,9 @@ def _without_means(parts: Sequence[_Part], values: Sequence[Float[Array, "... n 
     """Values of all runs less their mean: over each run, or over all runs of a log with given lengths."""
     means = [value.mean(axis=-2, keepdims=True) for value in values]
     for log in {part.log for part in parts if part.compared}:
-        own = [k for k, part in enumerate(parts) if part.log == log]
-        together = np.concatenate([values[k] for k in own], axis=-2).mean(axis=-2, keepdims=True)
-        for k in own:
+        in_log = [k for k, part in enumerate(parts) if part.log == log]
+        together = np.concatenate([values[k] for k in in_log], axis=-2).mean(axis=-2, keepdims=True)
+        for k in in_log:
             means[k] = together
     return [value - mean for value, mean in zip(values, means, strict=True)]
 
@@ -308,12 +310,12 @@ def _groups(
 ) -> Iterator[Group]:
     """One group for each cable and log: what its length misses, in blocks of consecutive samples."""
     for log in dict.fromkeys(part.log for part in parts):
-        own = [k for k, part in enumerate(parts) if part.log == log]
+        in_log = [k for k, part in enumerate(parts) if part.log == log]
         # The error of a given length is the same in all of a run: then the run is one block.
-        counts = [1 if parts[k].compared else max(1, round(parts[k].seconds / seconds)) for k in own]
+        counts = [1 if parts[k].compared else max(1, round(parts[k].seconds / seconds)) for k in in_log]
         blocks = [
             (parts[k].run, Z[k][:, rows], rho[k][rows])
-            for k, count in zip(own, counts, strict=True)
+            for k, count in zip(in_log, counts, strict=True)
             for rows in np.array_split(np.arange(len(rho[k])), min(count, len(rho[k])))
         ]
         for c, cable in enumerate(robot.cables):

@@ -155,7 +155,7 @@ def known_slopes(fit: Fit, names: Sequence[str]) -> Float[Array, "v k"] | None:
         return None
     groups, suspects, _, _ = tested
     prefix = {"zero": ZERO, "dimension": ""}
-    columns = {prefix[one.test] + one.about: one.columns[0] for one in suspects if one.test in prefix}
+    columns = {prefix[test.test] + test.about: test.columns[0] for test in suspects if test.test in prefix}
     known = all(name in columns for name in names)
     return _slopes(fit, groups, np.array([columns[name] for name in names])) if known else None
 
@@ -164,7 +164,7 @@ def _nears_singular(problem: Problem) -> bool:
     """Whether a thousandth moves some pose of a closed robot by more than its derivative says."""
     along = (kinematics_along(problem.mechanism, source.motion) for source in problem.sources)
     return problem.mechanism.is_closed and any(
-        isinstance(one, ClosedKinematics) and one.nears_singular(THOUSANDTH) for one in along
+        isinstance(entry, ClosedKinematics) and entry.nears_singular(THOUSANDTH) for entry in along
     )
 
 

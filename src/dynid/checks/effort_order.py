@@ -236,7 +236,7 @@ def _braking(factors: _Factors, order: _Order, v: int, brakes: Sequence[int]) ->
 
     flips = [flip for n in range(3) for flip in combinations(range(k), n)]
     signs = [_put(order.sign, {i: -order.sign[i] for i in flip}) for flip in flips]
-    signs += [tuple(-one for one in sign) for sign in signs]
+    signs += [tuple(-factor for factor in sign) for sign in signs]
     return replace(
         order, sign=min((s for s in signs if placed.residual(s) <= _SAME * least + 1e-12), key=worse)
     )
@@ -258,12 +258,12 @@ def _exchanges(
     for i, j in islice(combinations(moving, 2), _MOST_PAIRS):
         order = _put(tuple(range(len(names))), {i: j, j: i})
         turned = [log.with_positions(np.ones(len(names)), order) for log in logs]
-        who = f"of '{names[i]}' and '{names[j]}' are exchanged"
+        exchanged = f"of '{names[i]}' and '{names[j]}' are exchanged"
         columns = _swapped(problem, "q", i, j)
         yield (
             _fitted_without(problem, turned, experiment),
             columns,
-            f"order of the columns: the positions {who}",
+            f"order of the columns: the positions {exchanged}",
         )
         if names[i] in rows and names[j] in rows:
             a, b = (motors[rows.index(names[k])] for k in (i, j))
@@ -275,7 +275,7 @@ def _exchanges(
             yield (
                 left,
                 [*columns, *_swapped(problem, "tau", a, b)],
-                f"order of the columns: the positions and efforts {who}",
+                f"order of the columns: the positions and efforts {exchanged}",
             )
 
 

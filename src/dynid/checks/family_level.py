@@ -43,12 +43,12 @@ def levels(
         bases: Orthonormal columns of each, without what the parameters explain.
         relevant: Whether a result is large enough to matter.
     """
-    counted = [(one, basis) for one, basis in zip(suspects, bases, strict=True) if relevant(_just(one))]
-    columns = [basis for one, basis in counted if one.test in CALIBRATED]
+    counted = [pair for pair in zip(suspects, bases, strict=True) if relevant(_just(pair[0]))]
+    columns = [basis for suspect, basis in counted if suspect.test in CALIBRATED]
     others = len(counted) - len(columns)
     other = min(_SIGNIFICANT, 0.5 * _FAMILY / max(others, 1))
     if not columns:
-        return lambda one: other
+        return lambda suspect: other
     every = np.hstack(columns)
     values, vectors = np.linalg.eigh(every.T @ every)
     # The symmetric root does not depend on the signs and order of the vectors.
@@ -56,7 +56,7 @@ def levels(
     draws = np.random.default_rng(0).standard_normal((_DRAWS, len(root)))
     largest = float(np.quantile(np.abs(draws @ root).max(axis=1), 1.0 - _FAMILY + other * others))
     shared = min(chi2_tail(1.0, largest**2), _MOST)
-    return lambda one: shared if one.test in CALIBRATED else other
+    return lambda suspect: shared if suspect.test in CALIBRATED else other
 
 
 def _just(suspect: Suspect) -> Suspect:

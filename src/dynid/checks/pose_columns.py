@@ -162,11 +162,11 @@ class PoseColumns:
     def _states(self, rows: MovingRows, start: int, at: Int[Array, "s"], measured: Measured) -> States:
         """States at some samples, with N of the rows."""
         if isinstance(rows.kinematics, ClosedKinematics):
-            there = rows.kinematics.states(start, measured, at)
+            states = rows.kinematics.states(start, measured, at)
         else:
             q, dq, ddq = (x[at] for x in measured)
-            there = rows.kinematics.states(start, (q, dq, ddq))
-        return States(there.q, there.dq, there.ddq, self._directions(rows, start, there), there.fine)
+            states = rows.kinematics.states(start, (q, dq, ddq))
+        return replace(states, N=self._directions(rows, start, states))
 
     def _acting(
         self, at: Int[Array, "s"], states: States, tau: Float[Array, "n a"]
@@ -188,9 +188,9 @@ class PoseColumns:
 
     def _tree_turns(self, rows: TreeRows, at: Int[Array, "s"], measured: Measured) -> Sampled:
         """What a unit of gravity along each axis adds to the rows of a tree."""
-        there = measured[0][at], measured[1][at], measured[2][at]
+        sampled = measured[0][at], measured[1][at], measured[2][at]
         turned = [tilted for tilted in self._turned if isinstance(tilted, TreeRows)]
-        known = [tilted.model(there, self._chi) for tilted in (rows, *turned)]
+        known = [tilted.model(sampled, self._chi) for tilted in (rows, *turned)]
         changes = [predicted - known[0] for predicted in known[1:]]
         return at, np.stack(changes, axis=1)
 

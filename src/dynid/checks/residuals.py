@@ -220,7 +220,7 @@ def _away_from_singular(fit: LinearFit, judged: _Judged) -> _Judged:
     if other is None or beside_bursts(other)[1]:
         return judged
     again = _judged(other)
-    return again if any(one.test in CALIBRATED for one in again.flagged) else judged
+    return again if any(suspect.test in CALIBRATED for suspect in again.flagged) else judged
 
 
 def _without_sticking(fit: LinearFit, judged: _Judged) -> _Judged:

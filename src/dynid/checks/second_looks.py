@@ -54,11 +54,13 @@ def away_from_singular(fit: LinearFit) -> LinearFit | None:
     problem, robot = fit.problem, fit.problem.mechanism
     doubt = {f"{ZERO}{name}": _DOUBT for name in zero_names(robot)}
     along = [kinematics_along(robot, source.motion) for source in problem.sources] if doubt else []
-    if not any(isinstance(one, ClosedKinematics) and one.nears_singular(_DOUBT) for one in along):
+    if not any(isinstance(entry, ClosedKinematics) and entry.nears_singular(_DOUBT) for entry in along):
         return None
     doubted = replace(problem, mechanism=replace(robot, uncertain={**robot.uncertain, **doubt}))
     again = _again(fit, doubted, problem.logs, problem.plans)
-    rows, left = (0 if one is None else sum(g.n_rows for g in one.data.source.groups) for one in (fit, again))
+    if again is None:
+        return None
+    rows, left = (sum(group.n_rows for group in part.data.source.groups) for part in (fit, again))
     return again if 0.5 * rows < left < rows else None
 
 
@@ -73,10 +75,10 @@ def settled_gains(
         judge: Results of all suspects of a fit, by their columns.
     """
     logs, efforts = fit.problem.logs, fit.problem.logs[0].effort_names
-    gains = {one.columns: one for one in flagged if one.test == "gain" and one.about in efforts}
-    if any(one.measured or abs(float(one.size[0])) > _LARGEST for one in gains.values()):
+    gains = {gain.columns: gain for gain in flagged if gain.test == "gain" and gain.about in efforts}
+    if any(gain.measured or abs(float(gain.size[0])) > _LARGEST for gain in gains.values()):
         return tuple(flagged)
-    factors = {columns: 1.0 + float(one.size[0]) for columns, one in gains.items()}
+    factors = {columns: 1.0 + float(gain.size[0]) for columns, gain in gains.items()}
     for _ in range(_ROUNDS if gains else 0):
         scale = np.ones(len(efforts))
         for columns, factor in factors.items():
@@ -93,7 +95,10 @@ def settled_gains(
             )
         if all(abs(float(left[columns].size[0])) < 0.1 * left[columns].half for columns in factors):
             break
-    return tuple(gains.get(one.columns, one) for one in flagged if one.columns not in _doubtful(gains))
+    doubtful = _doubtful(gains)
+    return tuple(
+        gains.get(suspect.columns, suspect) for suspect in flagged if suspect.columns not in doubtful
+    )
 
 
 def _doubtful(gains: Mapping[tuple[int, ...], Suspect]) -> set[tuple[int, ...]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class InterruptedRun(DynidError):
 
 def similar(name: str, valid: Iterable[str]) -> str:
     """The valid name that a misspelt one probably means; empty if none is close."""
-    close = difflib.get_close_matches(str(name), [str(one) for one in valid], n=1, cutoff=0.6)
+    close = difflib.get_close_matches(str(name), [str(known) for known in valid], n=1, cutoff=0.6)
     return close[0] if close else ""
 
 
@@ -93,3 +93,12 @@ def nearest(name: str, valid: Iterable[str]) -> str:
         return f"; did you mean '{close}'?"
     shown = ", ".join(names[:20]) + (", ..." if len(names) > 20 else "")
     return f"; valid names are {shown}" if names else ""
+
+
+def check_choice(what: str, value: object, valid: Collection[str]) -> None:
+    """Refuse a word that is not one of the valid ones."""
+    if value not in valid:
+        raise InputError(
+            f"{what} '{value}' is not known" + nearest(str(value), valid),
+            remedy="use one of " + ", ".join(valid),
+        )

@@ -218,13 +218,9 @@ class _Added(_Rewritten):
             yield start + at, np.ascontiguousarray(more(part)), np.ascontiguousarray(weights[:, part])
 
 
-def difference_rows(source: PackedRows, other: PackedRows, factor: float = 1.0) -> PackedRows:
-    """Rows along nearly the same motion minus those of the source: the effect of coordinate noise on [W Y].
-
-    Args:
-        factor: On the differences.
-    """
-    return _Rewritten(source, lambda packed, noisy: factor * (noisy - packed), [other])
+def half_differences(minus: PackedRows, plus: PackedRows) -> PackedRows:
+    """Half of what rows along two nearly equal motions differ by: the effect of coordinate noise on [W Y]."""
+    return _Rewritten(minus, lambda low, high: 0.5 * (high - low), [plus])
 
 
 def centred_rows(source: PackedRows, disturbed: Sequence[PackedRows]) -> PackedRows:

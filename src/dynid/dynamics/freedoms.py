@@ -128,7 +128,7 @@ class ClosedFreedoms:
 
     def _tangent(self, q: Float[Array, "n q"]) -> tuple[Float[Array, "n v d"], Bool[Array, "n"]]:
         still = np.zeros((len(q), self.assembly.closure.count))
-        _, N, condition, _ = self._tracker.nearest_rates(q, np.zeros((len(q), self.dof)), still)
+        _, N, condition = self._tracker.nearest_rates(q, np.zeros((len(q), self.dof)), still)
         return N, ~(condition < _SINGULAR)
 
     def lifted(
@@ -139,7 +139,7 @@ class ClosedFreedoms:
         Where these fail, the minimum-norm x: with dy = 0 it is equally valid.
         """
         still = np.zeros((len(q), self.assembly.closure.count)) if gamma is None else gamma
-        x, _, condition, _ = self._tracker.nearest_rates(q, dy, still)
+        x, _, condition = self._tracker.nearest_rates(q, dy, still)
         poor = ~(condition < _SINGULAR)
         if poor.any():
             x[poor] = -self.assembly.split(self.assembly.closure.values(q[poor]).A).step(still[poor])

@@ -246,7 +246,7 @@ def _beginning(
     slope: Slope, start: Float[Array, "n s"], h: float
 ) -> tuple[Float[Array, "p n s"], Float[Array, "p n s"]]:
     """The first ORDER states and their slopes: a fixed point of the integrals of their polynomial."""
-    S = _integrals(ORDER)
+    S = _integrals()
     n, s = start.shape
     slopes = np.repeat(slope(start)[None], ORDER, axis=0)
     states = start + h * np.einsum("ij,jns->ins", S, slopes)
@@ -266,23 +266,23 @@ def _beginning(
 def _weights(order: int) -> tuple[Float[Array, "p"], Float[Array, "p"]]:
     """Integrals from 0 to 1 through slopes at -p + 1 .. 0 (predictor) and -p + 2 .. 1 (corrector)."""
     back = np.arange(1.0 - order, 1.0)
-    return _integral(back, 0.0, 1.0), _integral(back + 1.0, 0.0, 1.0)
+    return _integral(back, 1.0), _integral(back + 1.0, 1.0)
 
 
 @cache
-def _integrals(order: int) -> Float[Array, "p p"]:
+def _integrals() -> Float[Array, "p p"]:
     """Integrals from 0 to each of the points 0 .. p - 1 through slopes at all of them."""
-    points = np.arange(float(order))
-    return np.stack([_integral(points, 0.0, end) for end in points])
+    points = np.arange(float(ORDER))
+    return np.stack([_integral(points, end) for end in points])
 
 
-def _integral(points: Float[Array, "p"], a: float, b: float) -> Float[Array, "p"]:
-    """Weights of the values at `points` in the integral of their polynomial from a to b."""
+def _integral(points: Float[Array, "p"], end: float) -> Float[Array, "p"]:
+    """Weights of the values at `points` in the integral of their polynomial from 0 to an end."""
     from numpy.polynomial import Polynomial
 
     weights = []
     for i, node in enumerate(points):
         others = np.delete(points, i)
         primitive = (Polynomial.fromroots(others) / np.prod(node - others)).integ()
-        weights.append(primitive(b) - primitive(a))
+        weights.append(primitive(end) - primitive(0.0))
     return np.array(weights)

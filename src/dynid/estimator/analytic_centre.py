@@ -176,8 +176,8 @@ def _best_length(rate: Float[Array, "k"], weight: Float[Array, "k"], slope: floa
 
 def nearest_inside(
     cones: Sequence[Cone], R: Float[Array, "r n"], r: Float[Array, "r"], n: int
-) -> tuple[Float[Array, "n"], bool]:
-    """The minimum, and whether it is inside all cones; else the point that is least far outside."""
+) -> Float[Array, "n"]:
+    """The minimum inside all cones; if there is no point inside, the one that is least far outside."""
     x, stacks = np.zeros(n), _Stack.of(cones)
     outside = max([1.0, *(-2.0 * stack.depth(x) for stack in stacks)])
     x, inside = _start(stacks, R, r, outside, n)
@@ -186,7 +186,7 @@ def nearest_inside(
             close = _CLOSE if near == 1.0 else _ROUGHLY
             steps = _STEPS if near == 1.0 else _ON_THE_WAY
             x = _minimum(Objective(stacks, R, r, np.zeros(n), near), x, close, steps)
-    return x, inside
+    return x
 
 
 def _decades(first: float, last: float) -> Float[Array, "k"]:

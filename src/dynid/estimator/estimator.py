@@ -16,14 +16,14 @@ from typing import Any
 import numpy as np
 
 from dynid.common.arrays import Array, Float
-from dynid.common.errors import InputError, nearest
+from dynid.common.errors import InputError, check_choice, nearest
 from dynid.common.notices import Notice, notice
 from dynid.common.registry import Registry
 from dynid.estimator.forgetting import Forgetting
 from dynid.estimator.gtls import GeneralisedTotal
 from dynid.estimator.iv import Instruments
 from dynid.estimator.ols import conditions, least_squares
-from dynid.estimator.rework import Rework, SecondPass, Whitened, check_option, check_positive
+from dynid.estimator.rework import Rework, SecondPass, Whitened, check_positive
 from dynid.estimator.robust import EFFICIENT, Winsorised
 from dynid.estimator.settings import Consistency, consistency_from
 from dynid.estimator.solution import CONVERGED, Solution, check_system, status_after
@@ -33,6 +33,7 @@ from dynid.estimator.wls import (
     Weighting,
     group_factors,
     group_weights,
+    residual_norms,
     unit_weights,
     unsettled,
     weighted,
@@ -52,7 +53,6 @@ class Estimator:
         weighting: Chooses the weight of each group of rows.
         solver: Solves one weighted factor.
         rework: Rewrites the equations first; None takes them as they are.
-        scale_free: Whether the units of the columns do not matter.
         noisy_columns: Whether the noise is taken to be in W too, of coordinates that are not low-passed.
         needs_time: Whether its rework needs rows along a motion, not single instants.
         constraint: Requires physically consistent bodies; None leaves the parameters free.
@@ -64,7 +64,6 @@ class Estimator:
     solver: Solver = least_squares
     rework: Rework | None = None
     constraint: Consistency | None = None
-    scale_free: bool = True
     noisy_columns: bool = False
     needs_time: bool = False
 
@@ -193,11 +192,6 @@ def _effective_dof(system: System, dof: int) -> int:
     return max(1, dof - int(lost))
 
 
-def residual_norms(factors: list[Factor], chi: Float[Array, "p"]) -> Float[Array, "g"]:
-    """|Y - W chi| of each group, its unit."""
-    return np.array([np.linalg.norm(factor.Y - factor.W @ chi) for factor in factors])
-
-
 def estimator_named(name: str, options: Mapping[str, Any] | None = None) -> Estimator:
     """The registered estimator, with options of its own, or an error that names what there is."""
     if name not in MAKERS:
@@ -229,7 +223,7 @@ def _normal_residual(factor: Factor, chi: Float[Array, "p"]) -> float:
 
 
 def _wls(weights: str = "joint") -> Estimator:
-    check_option("wls weights", weights, ("joint", "trajectory", "covariance"))
+    check_choice("wls weights", weights, ("joint", "trajectory", "covariance"))
     if weights == "covariance":
         title = "least squares weighted by the covariance between joints, iterated"
         return Estimator("wls", title, group_weights, rework=Whitened())
@@ -238,7 +232,7 @@ def _wls(weights: str = "joint") -> Estimator:
 
 
 def _robust(function: str = "tukey", tuning: float | None = None) -> Estimator:
-    check_option("robust function", function, tuple(EFFICIENT))
+    check_choice("robust function", function, tuple(EFFICIENT))
     limit = EFFICIENT[function] if tuning is None else check_positive("robust tuning", tuning)
     title = "robust least squares: outliers get low weight"
     return Estimator("robust", title, group_weights, rework=Winsorised(function, limit))
@@ -253,10 +247,10 @@ def _consistent(
 
 
 def _tls(columns: str = "as_they_are") -> Estimator:
-    check_option("tls columns", columns, ("as_they_are", "unit"))
+    check_choice("tls columns", columns, ("as_they_are", "unit"))
     unit = columns == "unit"
     title = "total least squares"
-    return Estimator("tls", title, unit_weights, rework=PlainTotal(unit), scale_free=unit)
+    return Estimator("tls", title, unit_weights, rework=PlainTotal(unit))
 
 
 def _gtls(
@@ -284,7 +278,7 @@ def _gtls(
 
 
 def _iv(instruments: str = "smoothed", cutoff: float = 0.5) -> Estimator:
-    check_option("iv instruments", instruments, ("smoothed", "reference"))
+    check_choice("iv instruments", instruments, ("smoothed", "reference"))
     if check_positive("iv cutoff", cutoff) > 1.0:
         raise InputError(
             f"iv cutoff {cutoff} is not between 0 and 1", remedy="give a fraction of the filter cutoff"

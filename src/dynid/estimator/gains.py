@@ -96,7 +96,7 @@ def solve_gains(
     check_system(system)
     u = len(noise[0].D)
     problem = _Problem(system, tuple(noise), group_factors(system), _shared(system), u)
-    _check_told(problem)
+    _check_identifiable(problem)
     theta = min(problem.starts(), key=problem.cost)
     _check_separate(problem, theta)
     if estimator is not None:
@@ -309,7 +309,7 @@ def _torques(factor: Factor, u: int) -> Float[Array, "k"]:
     return np.asarray(-factor.W[:, -u:].sum(axis=1) + factor.Y)
 
 
-def _check_told(problem: _Problem) -> None:
+def _check_identifiable(problem: _Problem) -> None:
     """Refuse gains that are not identifiable: w must not be a combination of columns of W and C."""
     whole = weighted(problem.factors, 1.0 / problem.own_sigmas)
     p = len(problem.system.parameters)

@@ -32,6 +32,7 @@ from dynid.estimator.wls import (
     Weighting,
     fitted,
     judged_residuals,
+    residual_norms,
     smallest_sigmas,
     weighted,
 )
@@ -152,8 +153,11 @@ class GeneralisedTotal:
         """One over the deviation of each group, effort and position noise together."""
         rows = np.array([factor.n_rows for factor in state.factors]) * (1.0 - np.minimum(paid, 0.5))
         # Gains scale with chi, so that no factor of chi would fit the efforts better.
-        judged = judged_residuals if self.measured is None else _residuals
-        sigma = judged(system, state.factors, weights, chi) / np.sqrt(rows)
+        if self.measured is None:
+            norms = judged_residuals(system, state.factors, weights, chi)
+        else:
+            norms = residual_norms(state.factors, chi)
+        sigma = norms / np.sqrt(rows)
         return np.asarray(1.0 / np.maximum(sigma, floors))
 
     @property
@@ -218,13 +222,6 @@ def _beyond(
         else:
             outside.append((side if known or whole <= 0.0 else a / whole)[None])
     return outside
-
-
-def _residuals(
-    system: System, factors: list[Factor], weights: Float[Array, "g"], chi: Float[Array, "p"]
-) -> Float[Array, "g"]:
-    """|Y - W chi| of each group."""
-    return np.array([np.linalg.norm(factor.Y - factor.W @ chi) for factor in factors])
 
 
 def _divided(left: float, noise: float, limit: float) -> tuple[float, float]:

@@ -18,6 +18,7 @@ from dynid.estimator.semidefinite import SOLVED
 from dynid.estimator.settings import Consistency
 from dynid.estimator.solution import CONVERGED, Solution
 from dynid.estimator.standard_space import StandardSpace
+from dynid.estimator.wls import group_factors, residual_norms
 from dynid.mechanism.inertia import is_physical
 from dynid.projection.factor import triangle
 from dynid.projection.projection import System
@@ -80,12 +81,11 @@ def with_parameters(system: System, linear: Solution, chi: Float[Array, "v"]) ->
     shift = np.eye(p + 1)
     shift[:p, p] = chi - linear.chi
     size = np.linalg.norm(factor.W, axis=0) * np.linalg.norm(factor.Y)
-    parts = (group.factor(p) for group in system.groups)
     return replace(
         linear,
         chi=chi,
         sigma_rho=norm / float(np.sqrt(factor.n_rows - p)),
-        residual_norms=np.array([np.linalg.norm(part.Y - part.W @ chi) for part in parts]),
+        residual_norms=residual_norms(group_factors(system), chi),
         residual_norm=norm,
         normal_residual=float(np.max(np.abs(factor.W.T @ rho) / np.where(size > 0, size, 1.0), initial=0.0)),
         equations=mapped_columns(linear.equations or system, shift),

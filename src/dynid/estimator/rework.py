@@ -20,7 +20,7 @@ from typing import Protocol, TypeVar, runtime_checkable
 import numpy as np
 
 from dynid.common.arrays import Array, Bool, Float, Int
-from dynid.common.errors import InputError, nearest
+from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
 from dynid.estimator.solution import CONVERGED, RTOL_OF_PASSES, History, status_after, step_in_sigma
 from dynid.estimator.wls import Solver, Weighting, fitted, residual_sizes, smallest_sigmas, unit_weights
@@ -83,11 +83,11 @@ class SecondPass(Protocol):
         """
 
 
-def needed(again: SecondPass | None, who: str, why: str) -> SecondPass:
+def needed(again: SecondPass | None, name: str, why: str) -> SecondPass:
     """The second pass, or an error that explains why a triangle is not enough."""
     if again is None:
         raise InputError(
-            f"'{who}' {why}, which triangular factors do not contain",
+            f"'{name}' {why}, which triangular factors do not contain",
             remedy="give access to the rows, as `identify` does, or use 'wls'",
         )
     return again
@@ -128,15 +128,6 @@ def mapped_columns(
         part = columns[[*group.columns, -1]]
         groups.append(replace(group, columns=np.arange(columns.shape[1] - 1), blocks=group.multiplied(part)))
     return System(parameters or system.parameters, tuple(groups))
-
-
-def check_option(what: str, value: object, valid: tuple[str, ...]) -> None:
-    """Refuse a word that is not one of the valid ones."""
-    if value not in valid:
-        raise InputError(
-            f"{what} '{value}' is not known" + nearest(str(value), valid),
-            remedy="use one of " + ", ".join(valid),
-        )
 
 
 def check_positive(what: str, value: float) -> float:

@@ -113,8 +113,8 @@ class Program:
             answers.append(self._attempt(step, equilibrate))
             if str(answers[-1].status) in _STATUS:
                 break
-        best = [one for one in answers if str(one.status) in _STATUS]
-        best += [one for one in answers if str(one.status) == _NEARLY]
+        best = [answer for answer in answers if str(answer.status) in _STATUS]
+        best += [answer for answer in answers if str(answer.status) == _NEARLY]
         answer = (best or answers)[0]
         self.x, self.reason = np.array(answer.x), str(answer.status)
         self.status = SOLVED if self.reason == _NEARLY else _STATUS.get(self.reason, FAILED)

@@ -186,6 +186,11 @@ def weighted(factors: list[Factor], weights: Float[Array, "g"]) -> Factor:
     return merge([Factor(part.R * w, part.n_rows) for part, w in zip(factors, weights, strict=True)])
 
 
+def residual_norms(factors: list[Factor], chi: Float[Array, "p"]) -> Float[Array, "g"]:
+    """|Y - W chi| of each group, its unit."""
+    return np.array([np.linalg.norm(factor.Y - factor.W @ chi) for factor in factors])
+
+
 def judged_residuals(
     system: System, factors: list[Factor], weights: Float[Array, "g"], chi: Float[Array, "p"]
 ) -> Float[Array, "g"]:

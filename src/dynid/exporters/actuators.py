@@ -25,8 +25,9 @@ from dynid.common.settings import read
 from dynid.exporters.contract import Described, EffortsOf, Exported, header_lines, named_file
 from dynid.exporters.link_tree import DriveSplit, link_tree, rest_sentences, split_drives
 from dynid.exporters.parameter_files import READ_HERE, read_values, yaml_text
-from dynid.exporters.states import TreeStates, along, balanced, model_rows, tree_states
+from dynid.exporters.states import along, balanced, model_rows, tree_states
 from dynid.exporters.xml_text import attribute, comment, number
+from dynid.kinematics.coordinates import States
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.servo import LIMIT, NO_LOAD, Law, PdSettings
 from dynid.statistics.estimate import Estimate, ParameterEstimate
@@ -153,7 +154,7 @@ def export_actuators(estimate: Estimate, mechanism: Mechanism, folder: Path) -> 
     if any(abs(model.bias) > 0.0 for model in models):
         missing.append("encoder bias: no configuration has such a field; subtract it from measured positions")
     split = _split(described)
-    missing += rest_sentences(mechanism, described.parameters, split, "in no actuator")
+    missing += rest_sentences(described.parameters, split, "in no actuator")
     return Exported(
         tuple(files),
         lambda: _efforts(file, described, split),
@@ -170,7 +171,7 @@ def _efforts(file: Path, described: Described, split: DriveSplit) -> EffortsOf:
     here = {key: np.array([joints.get(name, {}).get(key, 0.0) for name in names]) for key in _READ}
     drives = np.where([p.kind == "inertial" for p in table], 0.0, split.held)
 
-    def rows(states: TreeStates) -> Float[Array, "n d"]:
+    def rows(states: States) -> Float[Array, "n d"]:
         f = here["armature"] * states.ddq + here["viscous_friction"] * states.dq
         f = f + here["friction"] * np.sign(states.dq)
         return model_rows(mechanism, table, described.chi - drives, states) + along(states, f)

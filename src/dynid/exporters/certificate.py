@@ -24,13 +24,13 @@ from dynid.experiment.provenance import IDENTIFIED, VALIDATED
 from dynid.exporters.contract import EffortsOf, Exported
 from dynid.exporters.replay import Replay
 from dynid.exporters.states import (
-    TreeStates,
     drawn_states,
     model_efforts,
     model_rows,
     row_matrices,
     tree_states,
 )
+from dynid.kinematics.coordinates import States
 from dynid.kinematics.tension import motor_jacobian
 from dynid.mechanism.frame import angles_as_written
 from dynid.mechanism.load import load_robot
@@ -97,10 +97,10 @@ class Certificate:
     @property
     def far(self) -> list[str]:
         """Logs that the export predicts more than twice as badly as the estimate does."""
-        pairs = ((one.log, one.estimate_percent, one.export_percent) for one in self.logs)
+        figures = ((log.log, log.estimate_percent, log.export_percent) for log in self.logs)
         return [
             f"{log} ({export:.3g} %, estimate {estimate:.3g} %)"
-            for log, estimate, export in pairs
+            for log, estimate, export in figures
             if export is not None and estimate is not None and export > max(_FAR * estimate, _ROUNDED)
         ]
 
@@ -354,7 +354,7 @@ def _log(along: Along | LogFigure, full: FullSet, efforts: EffortsOf, alone: Eff
 
 
 def _percent(
-    robot: Mechanism, states: TreeStates, logged: Float[Array, "n a"], tau: Float[Array, "n a"] | None
+    robot: Mechanism, states: States, logged: Float[Array, "n a"], tau: Float[Array, "n a"] | None
 ) -> float | None:
     """Of the norm of J^T tau, which tensions do not change; of trees that of tau itself. Rows that need an
     effort that was not logged are left out."""

@@ -208,9 +208,7 @@ def split_drives(
     return DriveSplit(splitting.joints, splitting.held, rest)
 
 
-def rest_sentences(
-    mechanism: Mechanism, parameters: Sequence[Parameter], split: DriveSplit, where: str
-) -> list[str]:
+def rest_sentences(parameters: Sequence[Parameter], split: DriveSplit, where: str) -> list[str]:
     """What a format does not hold, one sentence for each kind of term."""
     kinds: dict[str, list[str]] = {}
     table = {p.name: p for p in parameters}

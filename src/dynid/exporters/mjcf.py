@@ -48,7 +48,7 @@ def export_mjcf(estimate: Estimate, mechanism: Mechanism, folder: Path) -> Expor
     links = link_tree(mechanism)
     groups = [link.coordinates for link in links if len(link.coordinates) == 1]
     split = split_drives(mechanism, described.parameters, described.chi, tuple(TERMS), groups)
-    missing = rest_sentences(mechanism, described.parameters, split, "MJCF has no such attribute")
+    missing = rest_sentences(described.parameters, split, "MJCF has no such attribute")
     files: list[Path] = [file]
     ids: dict[str, int] = {}
     held: set[str] = set()

@@ -23,7 +23,8 @@ from dynid.common.errors import InputError
 from dynid.exporters.contract import Described, EffortsOf, Exported
 from dynid.exporters.link_tree import DriveSplit
 from dynid.exporters.sidecar import rest_values
-from dynid.exporters.states import TreeStates, along, balanced, model_rows, tree_states
+from dynid.exporters.states import along, balanced, model_rows, tree_states
+from dynid.kinematics.coordinates import States
 from dynid.mechanism.frame import rotation_of
 from dynid.mechanism.joint import Joint, JointKind
 from dynid.mechanism.mechanism import Mechanism
@@ -40,7 +41,7 @@ class Loaded:
     """
 
     program: str
-    efforts: Callable[[TreeStates], Float[Array, "n v"]]
+    efforts: Callable[[States], Float[Array, "n v"]]
 
 
 def read_back(
@@ -50,7 +51,7 @@ def read_back(
     loaded = load()
     rest = None if side is None else _rest(mechanism, side, split)
 
-    def rows(states: TreeStates) -> Float[Array, "n d"]:
+    def rows(states: States) -> Float[Array, "n d"]:
         modelled = along(states, loaded.efforts(states))
         return modelled if rest is None else modelled + rest(states)
 
@@ -75,13 +76,13 @@ def exported(
     return Exported((*files, side), whole, "", tuple(missing), alone, tuple(mechanism.payloads))
 
 
-def _rest(mechanism: Mechanism, side: Path, split: DriveSplit) -> Callable[[TreeStates], Float[Array, "n d"]]:
+def _rest(mechanism: Mechanism, side: Path, split: DriveSplit) -> Callable[[States], Float[Array, "n d"]]:
     """What the values of a robot file add to the part that the model holds."""
     described = Described.of(mechanism)
     values = rest_values(side)
     full = np.array([values.get(p.name, x) for p, x in zip(described.parameters, split.held, strict=True)])
 
-    def rows(states: TreeStates) -> Float[Array, "n d"]:
+    def rows(states: States) -> Float[Array, "n d"]:
         both = [model_rows(mechanism, described.parameters, chi, states) for chi in (full, split.held)]
         return np.asarray(both[0] - both[1])
 
@@ -108,7 +109,7 @@ def load_pinocchio(file: Path, mechanism: Mechanism) -> Loaded:
 
 def pinocchio_efforts(
     model: Any, mechanism: Mechanism, friction: Mapping[str, tuple[float, float]]
-) -> Callable[[TreeStates], Float[Array, "n v"]]:
+) -> Callable[[States], Float[Array, "n v"]]:
     """Efforts of the coordinates of a mechanism by a Pinocchio model.
 
     Args:
@@ -124,7 +125,7 @@ def pinocchio_efforts(
         at = model.joints[model.getJointId(name)].idx_v
         damping[at], dry[at] = viscous, two
 
-    def efforts(states: TreeStates) -> Float[Array, "n v"]:
+    def efforts(states: States) -> Float[Array, "n v"]:
         f = np.zeros_like(states.dq)
         for k in range(len(states.q)):
             q, v, a = places.forward(states.q[k], states.dq[k], states.ddq[k])
@@ -221,7 +222,7 @@ def load_mujoco(
     places = _mujoco_places(model, mechanism, ids or {})
     start = model.qpos0.copy()
 
-    def efforts(states: TreeStates) -> Float[Array, "n v"]:
+    def efforts(states: States) -> Float[Array, "n v"]:
         f = np.zeros_like(states.dq)
         for k in range(len(states.q)):
             data.qpos[:], data.qvel[:], data.qacc[:] = start, 0.0, 0.0
@@ -323,7 +324,7 @@ def load_dynid(file: Path, mechanism: Mechanism) -> Loaded:
     places = {name: i for i, name in enumerate(robot.positions)}
     positions = [(i, places[name]) for i, name in enumerate(mechanism.positions) if name in places]
 
-    def efforts(states: TreeStates) -> Float[Array, "n v"]:
+    def efforts(states: States) -> Float[Array, "n v"]:
         n = len(states.q)
         q, dq, ddq = np.zeros((n, len(places))), np.zeros((n, len(at))), np.zeros((n, len(at)))
         for ours, theirs in positions:
@@ -337,11 +338,6 @@ def load_dynid(file: Path, mechanism: Mechanism) -> Loaded:
         return f
 
     return Loaded("dynid's own reader; install Pinocchio or MuJoCo for another one", efforts)
-
-
-def load_nothing(reason: str) -> Loaded:
-    """Refuse: no program can read the file."""
-    raise InputError(reason, remedy="install it")
 
 
 def available(*programs: str) -> str | None:

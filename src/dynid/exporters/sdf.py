@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from dynid.common.errors import InputError
 from dynid.exporters.contract import Described, Exported, header_lines, named_file
 from dynid.exporters.link_tree import (
     DriveSplit,
@@ -21,7 +22,7 @@ from dynid.exporters.link_tree import (
     rpy_of,
     split_drives,
 )
-from dynid.exporters.readers import Loaded, available, exported, load_nothing, pinocchio_efforts
+from dynid.exporters.readers import Loaded, available, exported, pinocchio_efforts
 from dynid.exporters.sidecar import write_sidecar
 from dynid.exporters.xml_text import attribute, comment, number, numbers
 from dynid.mechanism.frame import Frame, rpy_matrix
@@ -46,7 +47,7 @@ def export_sdf(estimate: Estimate, mechanism: Mechanism, folder: Path) -> Export
     groups = [link.coordinates for link in links if len(link.coordinates) == 1]
     split = split_drives(mechanism, described.parameters, described.chi, ("Fv", "Fs"), groups)
     file = named_file(folder, mechanism, ".sdf")
-    missing = rest_sentences(mechanism, described.parameters, split, "SDF has no such element")
+    missing = rest_sentences(described.parameters, split, "SDF has no such element")
     missing += [f"loop '{loop.name}' (it is in {file.name}.yaml)" for loop in mechanism.loops]
     missing += [f"cable '{wire.name}' (SDF has no cables)" for wire in mechanism.cables]
     missing += [
@@ -139,7 +140,7 @@ def _joint(link: Link, mechanism: Mechanism, split: DriveSplit) -> list[str]:
 
 def _load(file: Path, mechanism: Mechanism) -> Loaded:
     if not available("pinocchio"):
-        return load_nothing("an SDF needs Pinocchio to be compared: pip install pin")
+        raise InputError("an SDF needs Pinocchio to be compared: pip install pin", remedy="install it")
     import pinocchio
 
     model, friction = _model(file)

@@ -9,14 +9,13 @@ motors along them: efforts of least norm where actuation is redundant.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError
 from dynid.kinematics.assembly import assembly_of
-from dynid.kinematics.coordinates import coordinate_map
+from dynid.kinematics.coordinates import States, coordinate_map
 from dynid.kinematics.sensors import measured_motion, sensors_of
 from dynid.kinematics.tension import least_norm, motor_jacobian
 from dynid.mechanism.drive_terms import LOADED
@@ -31,28 +30,16 @@ _REACH = 0.3  # of a random walk from the start pose, in rad or m along each fre
 _TILE = 512
 
 
-@dataclass(frozen=True, eq=False)
-class TreeStates:
-    """Positions, velocities and accelerations of all tree coordinates, and tangent directions N."""
-
-    q: Float[Array, "n q"]
-    dq: Float[Array, "n v"]
-    ddq: Float[Array, "n v"]
-    N: Float[Array, "n v d"]
-
-
 def tree_states(
     mechanism: Mechanism, q: Float[Array, "n m"], dq: Float[Array, "n m"], ddq: Float[Array, "n m"]
-) -> TreeStates:
+) -> States:
     """All coordinates from the measured ones, through couplings or loops; samples need not be neighbours."""
     if not mechanism.is_closed:
-        coordinates = coordinate_map(mechanism)
-        N = np.broadcast_to(coordinates.velocities, (len(q), *coordinates.velocities.shape))
-        return TreeStates(*coordinates.tree_states(q, dq, ddq), N)
+        return coordinate_map(mechanism).states(0, (q, dq, ddq))
     assembly, sensors = assembly_of(mechanism), sensors_of(mechanism, mechanism.measured_positions)
     pose = assembly.follow(q, sensors)
     rates = assembly.rates(pose, *sensors.rates(q, dq, ddq), sensors)
-    return TreeStates(pose, rates.dq, rates.ddq, rates.N)
+    return States(pose, rates.dq, rates.ddq, rates.N, np.ones(len(pose), dtype=bool))
 
 
 def drawn_states(
@@ -91,41 +78,41 @@ def _within(mechanism: Mechanism, q: Float[Array, "n q"]) -> Float[Array, "n q"]
 
 
 def model_efforts(
-    mechanism: Mechanism, parameters: Sequence[Parameter], chi: Float[Array, "p"], states: TreeStates
+    mechanism: Mechanism, parameters: Sequence[Parameter], chi: Float[Array, "p"], states: States
 ) -> Float[Array, "n a"]:
     """Efforts of the actuators by dynid's own equations, payloads mounted, shape (n, a)."""
     return balanced(mechanism, states, model_rows(mechanism, parameters, chi, states))
 
 
-def balanced(mechanism: Mechanism, states: TreeStates, rows: Float[Array, "n d"]) -> Float[Array, "n a"]:
+def balanced(mechanism: Mechanism, states: States, rows: Float[Array, "n d"]) -> Float[Array, "n a"]:
     """Least efforts of the actuators with J^T tau = rows, shape (n, a)."""
     return least_norm(motor_jacobian(mechanism, states.N), rows)
 
 
-def along(states: TreeStates, f: Float[Array, "n v"]) -> Float[Array, "n d"]:
+def along(states: States, f: Float[Array, "n v"]) -> Float[Array, "n d"]:
     """Efforts f of the tree coordinates along the free directions, N^T f, shape (n, d)."""
     return np.asarray(np.einsum("nvd,nv->nd", states.N, f))
 
 
 def model_rows(
-    mechanism: Mechanism, parameters: Sequence[Parameter], chi: Float[Array, "p"], states: TreeStates
+    mechanism: Mechanism, parameters: Sequence[Parameter], chi: Float[Array, "p"], states: States
 ) -> Float[Array, "n d"]:
     """N^T W chi, shape (n, d): also what no motor balances, as at a floating base."""
     return np.concatenate([W @ chi for W in row_matrices(mechanism, parameters, chi, states)])
 
 
 def row_matrices(
-    mechanism: Mechanism, parameters: Sequence[Parameter], chi: Float[Array, "p"], states: TreeStates
+    mechanism: Mechanism, parameters: Sequence[Parameter], chi: Float[Array, "p"], states: States
 ) -> Iterator[Float[Array, "n d p"]]:
     """N^T W of consecutive states; load-dependent friction has the loads of chi."""
     for start in range(0, len(states.q), _TILE):
         at = slice(start, start + _TILE)
-        part = TreeStates(states.q[at], states.dq[at], states.ddq[at], states.N[at])
+        part = States(states.q[at], states.dq[at], states.ddq[at], states.N[at], states.fine[at])
         yield _rows(mechanism, parameters, chi, part)
 
 
 def _rows(
-    mechanism: Mechanism, parameters: Sequence[Parameter], chi: Float[Array, "p"], states: TreeStates
+    mechanism: Mechanism, parameters: Sequence[Parameter], chi: Float[Array, "p"], states: States
 ) -> Float[Array, "n d p"]:
     motion, mounted = (states.q, states.dq, states.ddq), tuple(mechanism.payloads)
     loads = None

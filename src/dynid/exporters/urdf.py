@@ -57,7 +57,7 @@ def export_urdf(estimate: Estimate, mechanism: Mechanism, folder: Path) -> Expor
         [link.coordinates for link in links if link.coordinates],
     )
     file = named_file(folder, mechanism, ".urdf")
-    missing = rest_sentences(mechanism, described.parameters, split, "URDF has no such attribute")
+    missing = rest_sentences(described.parameters, split, "URDF has no such attribute")
     missing += [f"loop '{loop.name}' (URDF is a tree; it is in {file.name}.yaml)" for loop in mechanism.loops]
     missing += [f"cable '{wire.name}' (URDF has no cables)" for wire in mechanism.cables]
     if source is None:

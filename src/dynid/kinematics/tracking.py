@@ -160,10 +160,11 @@ class Tracker:
 
     def nearest_rates(
         self, q: Float[Array, "n q"], given: Float[Array, "n m"], gamma: Float[Array, "n c"]
-    ) -> tuple[Array, Array, Array, Array]:
-        """Rates x with A x = -gamma nearest to those given; N, condition, and the error of the pivots."""
+    ) -> tuple[Array, Array, Array]:
+        """Rates x with A x = -gamma nearest to those given; N and condition."""
         x = np.empty((len(q), self.closure.tree.n_v))
-        return x, *self._rates(q, gamma, given, _NONE, False, x, _NONE)
+        N, condition, _ = self._rates(q, gamma, given, _NONE, False, x, _NONE)
+        return x, N, condition
 
     def _rates(
         self, q: Array, gamma: Array, first: Array, second: Array, known: bool, dq: Array, ddq: Array

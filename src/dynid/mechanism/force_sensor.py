@@ -220,7 +220,7 @@ def read_force_sensor(entry: Entry) -> ForceSensor:
     if "runs" in fields:
         options["runs"] = tuple(_run(run, scope) for run in fields["runs"].items())
     frame = {name: field for name, field in fields.items() if name in (*FRAME_KEYS, "R")}
-    return placed(entry, ForceSensor, {"frame": read_frame(entry, frame, scope), **options})
+    return placed(entry, ForceSensor, {"frame": read_frame(frame, scope), **options})
 
 
 def _run(entry: Entry, scope: Scope) -> Run:
@@ -243,7 +243,7 @@ def _tool(entry: Entry, scope: Scope) -> dict[str, Any]:
 def _imu(entry: Entry, scope: Scope) -> Frame | None:
     if not entry.is_mapping:
         return identity_frame() if entry.flag() else None
-    return read_frame(entry, entry.fields((*FRAME_KEYS, "R")), scope)
+    return read_frame(entry.fields((*FRAME_KEYS, "R")), scope)
 
 
 def _range(entry: Entry, scope: Scope) -> tuple[float, float]:

@@ -101,8 +101,8 @@ def source_drive(
         return dict.fromkeys(driven_coordinates(parts.joints, parts.couplings), URDF_DRIVE)
     driven = {name for actuator in actuators for name in actuator.on}
     coordinates = [name for joint in parts.joints for name in joint.coordinates]
-    own = [name for name in coordinates if name in driven] if from_source else [a.name for a in actuators]
-    drive: dict[str, tuple[str, ...]] = dict.fromkeys(own, URDF_DRIVE)
+    motors = [name for name in coordinates if name in driven] if from_source else [a.name for a in actuators]
+    drive: dict[str, tuple[str, ...]] = dict.fromkeys(motors, URDF_DRIVE)
     for name in driven_coordinates(parts.joints, parts.couplings):
         given = tuple(symbol for symbol in URDF_DRIVE if parts.prior.get(f"{symbol}_{name}"))
         if name not in driven and given:

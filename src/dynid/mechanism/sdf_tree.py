@@ -250,10 +250,10 @@ class SdfFrames:
                 valid = [*self.links, *self.frames]
                 raise user.error(f"unknown link or frame '{name}'" + nearest(name, valid), "name a link")
             seen.append(name)
-            name = self._attached(name, user)
+            name = self._attached(name)
         return name
 
-    def _attached(self, name: str, user: Element) -> str:
+    def _attached(self, name: str) -> str:
         if name == MODEL:
             first = self.model.attributes.get("canonical_link", "") or next(iter(self.links))
             if first not in self.links:

@@ -49,7 +49,7 @@ def urdf_model(robot: Element) -> UrdfModel:
     joints = _by_name([element for element in robot.children if element.tag == "joint"])
     if not links:
         raise robot.error("the file has no <link>", "give a robot description")
-    ordered, root = _ordered(robot, links, joints)
+    ordered, root = _ordered(links, joints)
     rename, renamed = rename_base(root, links, "link")
     name = robot.attributes.get("name", "").strip() or "robot"
     return UrdfModel(robot.file, name, links, ordered, root, rename, (*renamed, *unknown_parts(robot)))
@@ -86,9 +86,7 @@ def joint_end(joint: Element, tag: str) -> str:
     return element.text("link")
 
 
-def _ordered(
-    robot: Element, links: Mapping[str, Element], joints: Mapping[str, Element]
-) -> tuple[tuple[Element, ...], str]:
+def _ordered(links: Mapping[str, Element], joints: Mapping[str, Element]) -> tuple[tuple[Element, ...], str]:
     """Joints parents first (in file order where that is free), and the root link."""
     carried: dict[str, str] = {}
     outgoing: dict[str, list[int]] = {name: [] for name in links}

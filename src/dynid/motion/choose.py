@@ -199,8 +199,8 @@ def late_velocities(
 ) -> tuple[Notice, ...]:
     """Notices of logs whose measured velocities are late, as by a filter of the controller.
 
-    The delay follows by least squares from measured - own = -delay d(own)/dt, with the derivative `own` of
-    the positions. It is one if it explains most of the difference.
+    The delay follows by least squares from measured - v = -delay dv/dt, with the derivative v of the
+    positions. It is one if it explains most of the difference.
     """
     found = []
     for log in logs:
@@ -209,11 +209,11 @@ def late_velocities(
         smooth, edge = _low_pass(filter, log, cutoff), round(1.0 / (cutoff * log.dt))
         parts = []
         for q, dq in zip(middle_parts(log, log.q), middle_parts(log, log.dq), strict=True):
-            own = differentiate(smooth(q), log.dt, derivative)
-            signals = own, differentiate(own, log.dt, derivative), own - smooth(dq)
+            derived = differentiate(smooth(q), log.dt, derivative)
+            signals = derived, differentiate(derived, log.dt, derivative), derived - smooth(dq)
             parts.append([_without_edges(x, edge) for x in signals])
-        own, rise, off = (np.concatenate(x) for x in zip(*parts, strict=True))
-        steep, size, all_off = (np.maximum(np.mean(x**2, axis=0), 1e-60) for x in (rise, own, off))
+        speed, rise, off = (np.concatenate(x) for x in zip(*parts, strict=True))
+        steep, size, all_off = (np.maximum(np.mean(x**2, axis=0), 1e-60) for x in (rise, speed, off))
         delay = np.mean(off * rise, axis=0) / steep
         moving = size > (_EXCITED * _EXCITED) * np.max(size)
         late = moving & (delay**2 * steep > _LATE**2 * size) & (delay**2 * steep > 0.5 * all_off)

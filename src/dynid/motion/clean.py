@@ -347,11 +347,6 @@ def windowed(log: Log, entry: LogEntry) -> Log:
     return replace(log, segments=segments, valid=valid)
 
 
-def disjoint(a: Log, b: Log) -> bool:
-    """Whether two parts of one recording have no sample in common."""
-    return all(stop <= first or last <= start for start, stop in a.segments for first, last in b.segments)
-
-
 def _chosen_runs(log: Log, entry: LogEntry) -> tuple[tuple[int, int], ...]:
     if entry.runs is None:
         return log.segments

@@ -39,14 +39,14 @@ def fingerprint(log: Log, kept: int = _KEPT) -> tuple[str, ...]:
     return tuple(f"{value:016x}" for value in smallest.tolist())
 
 
-def shares_samples(one: Collection[str], other: Collection[str]) -> bool:
+def shares_samples(first: Collection[str], second: Collection[str]) -> bool:
     """Whether two logs with these fingerprints have samples in common: 5 % of the shorter one or more."""
-    if not one or not other:
+    if not first or not second:
         return False
-    complete = min(max(one), max(other))
-    counts = [sum(value <= complete for value in values) for values in (one, other)]
-    least = max(min(_ENOUGH, len(one), len(other)), _SHARE * min(counts))
-    return len(set(one) & set(other)) >= least
+    complete = min(max(first), max(second))
+    counts = [sum(value <= complete for value in values) for values in (first, second)]
+    least = max(min(_ENOUGH, len(first), len(second)), _SHARE * min(counts))
+    return len(set(first) & set(second)) >= least
 
 
 def _hashes(x: Float[Array, "n c"]) -> Array:

@@ -136,7 +136,7 @@ def named_apart(logs: Sequence[Log]) -> list[Log]:
     apart: list[str] = []
     for name in names:
         numbered = (f"{name} ({number})" for number in range(2, len(names) + 2))
-        apart.append(next(one for one in (name, *numbered) if one not in apart))
+        apart.append(next(free for free in (name, *numbered) if free not in apart))
     return [
         log if log.name == name else replace(log, name=name) for log, name in zip(logs, apart, strict=True)
     ]

@@ -209,14 +209,6 @@ class MaskSettings(Settings, frozen=True):
     rest: NotNegative | None = None
 
 
-def check_choice(what: str, value: str, valid: tuple[str, ...]) -> None:
-    """Refuse a value that is not one of the valid ones."""
-    if value not in valid:
-        raise InputError(
-            f"{what} '{value}' is not known" + nearest(value, valid), remedy="use one of " + ", ".join(valid)
-        )
-
-
 WORLD: Final = "world"
 BODY: Final = "body"
 # Quantities that can be given in world or in body axes, and their default axes.

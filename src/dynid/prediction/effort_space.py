@@ -180,7 +180,7 @@ def consistent_set(space: EffortSpace) -> tuple[Float[Array, "p"] | None, str]:
         return space.values.chi, ""
     drives, R, r = _drives(space, variables)
     bodies = [Cone(body.variables, body.F, body.g, P0) for body, P0 in _free_bodies(variables)]
-    x, _ = nearest_inside([*bodies, *drives], R, r, variables.n)
+    x = nearest_inside([*bodies, *drives], R, r, variables.n)
     chi = variables.chi(x)
     # Bodies at the very edge have no point inside: what is physical but for rounding serves as well.
     if np.all(np.isfinite(chi)) and not faults(space, chi):

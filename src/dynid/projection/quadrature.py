@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dynid.common.arrays import Array, Float
-from dynid.motion.settings import check_choice
+from dynid.common.errors import check_choice
 
 # The prefilter of the cubic spline decays by 2 - sqrt(3) per sample: at this distance it is 1e-7.
 _SPLINE_REACH = 12
@@ -94,5 +94,5 @@ DEFAULT = "spline"
 
 def quadrature_named(name: str) -> Quadrature:
     """The rule, or an error with the valid names."""
-    check_choice("energy integration", name, tuple(QUADRATURES))
+    check_choice("energy integration", name, QUADRATURES)
     return QUADRATURES[name]

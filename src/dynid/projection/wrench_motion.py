@@ -195,7 +195,7 @@ class _Motions:
                 value = reduce(x[at.ravel(), body], slopes)
                 result[at.ravel()[slopes.inner], body] = value[slopes.inner]
                 rough.append(slopes.roughness(order))
-        self._told(what, source, rough)
+        self._report(what, source, rough)
         return result
 
     def _differentiated(
@@ -211,7 +211,7 @@ class _Motions:
                 slopes.inner,
             )
             rough.append(slopes.roughness(order))
-        self._told("joint rates", source, rough)
+        self._report("joint rates", source, rough)
         return first, second, inner
 
     def _runs(self, present: Bool[Array, "n"]) -> list[Int[Array, "k r"]]:
@@ -240,7 +240,7 @@ class _Motions:
         first, second = (rate.reshape(k * r, -1) for rate in (slopes.first, slopes.second))
         return replace(slopes, first=first, second=second, inner=np.repeat(slopes.inner, r))
 
-    def _told(self, what: str, source: str, rough: Sequence[tuple[float, float]]) -> None:
+    def _report(self, what: str, source: str, rough: Sequence[tuple[float, float]]) -> None:
         """Report the source of a quantity, and warn where the instants are too far apart for it."""
         self.choices[what] = f"differentiated from {source} ({POINTS} neighbouring instants)"
         error, size = np.sqrt(np.sum(np.square(rough), axis=0))

@@ -44,10 +44,10 @@ class Refinement:
 
     Attributes:
         chi: Base parameters, refined, or the linear ones where that gained nothing.
-        covariance: Of the refined parameters by windows, shape (b, b), SI; None where not accepted.
+        covariance: Of the refined parameters by windows, shape (b, b), SI; None where the linear ones predict
+            held-out windows as well, and so are kept.
         windows: How many were fitted.
         before, after: Root mean square of held-out positions missed, in deviations of the fit.
-        accepted: Whether the refined parameters predict held-out windows better.
         words: The same in one line.
     """
 
@@ -56,7 +56,6 @@ class Refinement:
     windows: int
     before: float
     after: float
-    accepted: bool
     words: str
     notices: tuple[Notice, ...] = ()
 
@@ -113,7 +112,6 @@ def judged(
         sum(len(part.q) for part in used),
         rms[0],
         rms[1],
-        accepted,
         _words(rms, len(before), accepted, minimum),
         () if accepted else (notice("refinement-adds-nothing", before=rms[0], after=rms[1]),),
     )

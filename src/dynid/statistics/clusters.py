@@ -169,11 +169,11 @@ def clusters_of(
     factor = (whole or system).factor(weights)
     if doubt is None:
         _, root, _ = least_squares(factor)
-        own = root
+        shown = root
     else:
         root, chi = _with_columns(factor, chi, doubt)
-        own = np.array(root[: -len(doubt)])
-        own[:, -len(doubt) :] = 0.0
+        shown = np.array(root[: -len(doubt)])
+        shown[:, -len(doubt) :] = 0.0
     p, n = len(chi), len(runs)
     M, s, rows = np.zeros((n, p, p)), np.zeros((n, p)), np.zeros(n, dtype=int)
     for group, weight in zip(system.groups, weights, strict=True):
@@ -186,7 +186,7 @@ def clusters_of(
             rows[c] += count
     instants = all(group.instants for group in system.groups)
     first = repeated(system, labels)
-    return Clusters(own, M, s, rows, runs, length, instants, instants and length >= 1.0, first)
+    return Clusters(shown, M, s, rows, runs, length, instants, instants and length >= 1.0, first)
 
 
 def _with_columns(

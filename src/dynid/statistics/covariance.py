@@ -291,11 +291,11 @@ def _larger(so_far: Spread, base: Spread, inside: Spread, longer: Spread) -> tup
     """The larger deviation with its freedoms, and where that is the one of longer clusters.
 
     Errors that come again with a motion, and errors that last through a run, add up, less what both count
-    (Cameron, Gelbach and Miller 2011): V = V_longer + V_own - V_inside.
+    (Cameron, Gelbach and Miller 2011): V = V_longer + V_base - V_inside.
 
     Args:
         so_far: The largest deviations so far.
-        own: Of blocks, with repeats of a motion as one.
+        base: Of blocks, with repeats of a motion as one.
         inside: Of the blocks of which the longer clusters are made.
         longer: Of runs, or of motions.
     """

@@ -37,14 +37,12 @@ class Reduced:
         kept: Indices of the parameters that were fitted, in system order.
         removed: Indices of the others, in the order of their removal.
         solution: Over the kept parameters.
-        stopped: Why the removal ended: `rule` or `guard` (or `asked`, for a list to keep).
         growth_percent: Growth of the weighted residual norm over the full model.
     """
 
     kept: tuple[int, ...]
     removed: tuple[int, ...]
     solution: Solution
-    stopped: str
     growth_percent: float
     notices: tuple[Notice, ...] = ()
 
@@ -65,7 +63,7 @@ def essential_parameters(
     """
     factor = system.factor(solution.weights)
     limit = _floor(solution) * (1.0 + rule.growth_percent / 100.0)
-    kept, removed, stopped = list(range(len(solution.chi))), [], "rule"
+    kept, removed = list(range(len(solution.chi))), list[int]()
     while len(kept) > 1:
         relative = _relative_sigmas(factor, kept, clusters, solution.chi, rule.influence_percent)
         if not rule.asks_removal(relative):
@@ -73,11 +71,10 @@ def essential_parameters(
         worst = kept[int(np.argmax(relative))]
         rest = [i for i in kept if i != worst]
         if least_squares(_select(factor, rest))[2] > limit:
-            stopped = "guard"
             break
         kept = rest
         removed.append(worst)
-    return _reduced(system, solution, kept, removed, stopped)
+    return _reduced(system, solution, kept, removed)
 
 
 def keep_parameters(
@@ -105,7 +102,7 @@ def keep_parameters(
     kept = sorted(chosen)
     if not kept:
         raise InputError("keep: the list is empty", remedy="name at least one base parameter")
-    return _reduced(system, solution, kept, [i for i in range(len(names)) if i not in chosen], "asked")
+    return _reduced(system, solution, kept, [i for i in range(len(names)) if i not in chosen])
 
 
 def _matches(name: str, entry: str) -> bool:
@@ -146,11 +143,9 @@ def _floor(solution: Solution) -> float:
     return max(solution.residual_norm, _EXACT_PART * solution.measured_norm)
 
 
-def _reduced(
-    system: System, full: Solution, kept: Sequence[int], removed: Sequence[int], stopped: str
-) -> Reduced:
+def _reduced(system: System, full: Solution, kept: Sequence[int], removed: Sequence[int]) -> Reduced:
     if not removed:
-        return Reduced(tuple(kept), (), full, stopped, 0.0)
+        return Reduced(tuple(kept), (), full, 0.0)
     on_weights = tuple(remark for remark in full.notices if remark.code == "weights-not-converged")
     solution = solve_weighted(
         restrict(system, kept),
@@ -163,7 +158,7 @@ def _reduced(
     names = [system.parameters[i].name for i in removed]
     shown = ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
     bias = notice("essential-bias", names=shown, growth=growth)
-    return Reduced(tuple(kept), tuple(removed), solution, stopped, growth, (bias,))
+    return Reduced(tuple(kept), tuple(removed), solution, growth, (bias,))
 
 
 def restrict(system: System, kept: Sequence[int]) -> System:

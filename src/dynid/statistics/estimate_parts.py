@@ -229,11 +229,11 @@ def log_error(signals: Signals, verdict: Verdict) -> LogError:
     judged = {joint.name: joint for joint in verdict.joints}
     found = []
     for k, name in enumerate(signals.names):
-        own = peak_of(signals.measured[:, k])
-        floor, peak = (judged[name].noise_floor, judged[name].peak) if name in judged else (0.0, own)
+        largest = peak_of(signals.measured[:, k])
+        floor, peak = (judged[name].noise_floor, judged[name].peak) if name in judged else (0.0, largest)
         rms = float(signals.rms[k])
         error = without_noise(rms, floor)
-        found.append((model_error(rms, floor, peak or own), rms, name, signals.units[k], error))
+        found.append((model_error(rms, floor, peak or largest), rms, name, signals.units[k], error))
     if not found:
         return LogError()
     value, rms, name, unit, error = max(found)

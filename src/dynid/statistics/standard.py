@@ -107,7 +107,7 @@ def _priors(space: StandardSpace, fit: Consistent | None = None) -> tuple[Notice
     without = [
         body.name
         for body in space.bodies
-        if not body.given and not _known(space, body.columns) and not _told(fit, body.columns)
+        if not body.given and not _known(space, body.columns) and not _determined(fit, body.columns)
     ]
     if without:
         notices.append(notice("generic-prior", names=_listed(without)))
@@ -120,7 +120,7 @@ def _priors(space: StandardSpace, fit: Consistent | None = None) -> tuple[Notice
     return tuple(notices)
 
 
-def _told(fit: Consistent | None, columns: Sequence[int]) -> bool:
+def _determined(fit: Consistent | None, columns: Sequence[int]) -> bool:
     """Whether the data determine every entry of a body, so that its prior has no effect."""
     used = [i for i in columns if i >= 0]
     return fit is not None and fit.status == SOLVED and bool(np.all(fit.share[used] > FROM_DATA))

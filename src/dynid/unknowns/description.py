@@ -38,38 +38,30 @@ if TYPE_CHECKING:
 _MAIN = 0.01  # of the variance: smaller shares are not listed
 
 
-class DescriptionUnknown:
-    """Dimensions, joint zeros and direction of gravity."""
+def settle_description(task: Task) -> Settled:
+    """Find dimensions, joint zeros and gravity that are unknown, and count those that are uncertain."""
+    asked = task.experiment.unknown
+    unknown = () if asked is None else asked_names(task.mechanism, asked, task.experiment)
+    uncertain = {name: x for name, x in task.mechanism.uncertain.items() if name not in unknown}
+    if not unknown and not uncertain:
+        return Settled(task)
+    if task.mechanism.rebuild is None and any(name in task.mechanism.geometry for name in uncertain):
+        return Settled(task)  # a robot that was made from another one: its dimensions have no names
+    calibrated = None
+    if unknown:
+        from dynid.unknowns.calibration import calibrate
 
-    of_equations = False
-
-    def settle(self, task: Task) -> Settled:
-        """Find what is unknown, and count what is uncertain."""
-        asked = task.experiment.unknown
-        unknown = () if asked is None else asked_names(task.mechanism, asked, task.experiment)
-        uncertain = {name: x for name, x in task.mechanism.uncertain.items() if name not in unknown}
-        if not unknown and not uncertain:
-            return Settled(task)
-        if task.mechanism.rebuild is None and any(name in task.mechanism.geometry for name in uncertain):
-            return Settled(task)  # a robot that was made from another one: its dimensions have no names
-        calibrated = None
-        if unknown:
-            from dynid.unknowns.calibration import calibrate
-
-            calibrated = calibrate(task, unknown, tuple(uncertain))
-            task = calibrated.task
-        counted = _Counted(task.mechanism, uncertain, calibrated)
-        return Settled(
-            task,
-            {} if calibrated is None else calibrated.choices(counted.covariance),
-            () if calibrated is None else calibrated.notices,
-            widen=counted.widen,
-            counted_errors=counted.errors if uncertain else None,
-            description=counted.description,
-        )
-
-
-DESCRIPTION = DescriptionUnknown()
+        calibrated = calibrate(task, unknown, tuple(uncertain))
+        task = calibrated.task
+    counted = _Counted(task.mechanism, uncertain, calibrated)
+    return Settled(
+        task,
+        {} if calibrated is None else calibrated.choices(counted.covariance),
+        () if calibrated is None else calibrated.notices,
+        widen=counted.widen,
+        counted_errors=counted.errors if uncertain else None,
+        description=counted.description,
+    )
 
 
 def asked_names(mechanism: Mechanism, asked: UnknownDescription, experiment: Experiment) -> tuple[str, ...]:

@@ -41,28 +41,20 @@ _WEAK_PERCENT = 10.0
 _EXACT, _NOISY = ("ols", "wls"), "gtls"
 
 
-class DriveGainsUnknown:
-    """Drive gains as an unknown of the data: found from rows in which every motor has its own column."""
-
-    of_equations = False
-
-    def settle(self, task: Task) -> Settled:
-        """Find the gains that an experiment leaves open, and apply them to its logs."""
-        settings, mechanism = task.experiment.gains, task.mechanism
-        if settings is None:
-            return Settled(task)
-        motors = tuple(actuator.name for actuator in mechanism.actuators)
-        nominal = nominal_factors(motors, settings)
-        if settings.checks_only:
-            return Settled(_scaled(task, nominal))
-        _check_silent(task)
-        check_gains(task.experiment, (*_EXACT, _NOISY))
-        problem = prepare(mechanism, _scaled(task, nominal).logs, task.experiment)
-        solved = find_gains(problem, base_of(problem, task.experiment), task.experiment, task.progress)
-        return Settled(_scaled(task, solved.factors), solved.choices, add_values=partial(_joined, solved))
-
-
-DRIVE_GAINS = DriveGainsUnknown()
+def settle_gains(task: Task) -> Settled:
+    """Find the gains that an experiment leaves open, and apply them to its logs."""
+    settings, mechanism = task.experiment.gains, task.mechanism
+    if settings is None:
+        return Settled(task)
+    motors = tuple(actuator.name for actuator in mechanism.actuators)
+    nominal = nominal_factors(motors, settings)
+    if settings.checks_only:
+        return Settled(_scaled(task, nominal))
+    _check_silent(task)
+    check_gains(task.experiment, (*_EXACT, _NOISY))
+    problem = prepare(mechanism, _scaled(task, nominal).logs, task.experiment)
+    solved = find_gains(problem, base_of(problem, task.experiment), task.experiment, task.progress)
+    return Settled(_scaled(task, solved.factors), solved.choices, add_values=partial(_joined, solved))
 
 
 def _scaled(task: Task, factors: Float[Array, "a"]) -> Task:

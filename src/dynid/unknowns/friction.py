@@ -29,7 +29,7 @@ from dynid.problem import Problem, build_system
 from dynid.projection.factor import triangle
 from dynid.realise import consistent_values
 from dynid.statistics.assemble import EstimateParts, estimate_parameters, widened, with_sigma
-from dynid.unknown import Settled, Task, with_problem
+from dynid.unknown import Settled, Task
 
 _ROUNDS = 8
 _BODY_ROUNDS = 2
@@ -38,19 +38,6 @@ _STEP = 2e-3  # of Fl, which is a share of the load: a change below makes no eff
 _CANDIDATES = 9
 _SWEEPS = 6
 _MOST_STEP = 0.25  # of the speed: a linearised step beyond is not to be trusted
-
-
-class Friction:
-    """Loads and Stribeck speeds as unknowns of the equations."""
-
-    of_equations = True
-
-    def settle(self, task: Task) -> Settled:
-        """Find loads and speeds."""
-        return settle_friction(task)
-
-
-FRICTION = Friction()
 
 
 def settle_friction(task: Task) -> Settled:
@@ -84,7 +71,7 @@ def settle_friction(task: Task) -> Settled:
         condition = last.solution.condition_scaled
         if condition > _WEAK:
             notices.append(notice("loads-weak", condition=condition))
-    done = replace(with_problem(task, problem), experiment=experiment)
+    done = replace(task, prepared=problem, experiment=experiment)
     return Settled(done, choices, tuple(notices), None if speeds is None else partial(_widened, speeds))
 
 

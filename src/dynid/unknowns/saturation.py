@@ -153,8 +153,8 @@ def masked(log: Log, law: Law, limits: Limits) -> Log:
     """The log without the efforts of motors at their limits; equations of the other motors stay."""
     if not limits.any:
         return log
-    u, some = law.efforts(log), (1.0 - _NEAR) * np.where(np.isfinite(limits.effort), limits.effort, 0.0)
-    return without(log, np.abs(u) > limits.at(u, speeds(log)) - some)
+    u, near = law.efforts(log), (1.0 - _NEAR) * np.where(np.isfinite(limits.effort), limits.effort, 0.0)
+    return without(log, np.abs(u) > limits.at(u, speeds(log)) - near)
 
 
 def without(log: Log, limited: Bool[Array, "n a"]) -> Log:

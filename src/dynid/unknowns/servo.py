@@ -48,28 +48,20 @@ _MOST_DELAY, _MOST_BIAS = 0.01, 0.1  # s, rad or m: of one step
 _WEAK_PERCENT = 20.0
 
 
-class ServoUnknown:
-    """PD laws as an unknown of the data."""
-
-    of_equations = False
-
-    def settle(self, task: Task) -> Settled:
-        """Find what the experiment leaves open, and apply the law to all logs."""
-        settings = task.experiment.pd
-        if settings is None or not settings.open:
-            return Settled(task)
-        check_gains(task.experiment)
-        task = replace(task, experiment=with_filters(task))
-        servo = find_law(task, settings)
-        done = replace(
-            task,
-            logs=tuple(masked(servo.law.applied(log), servo.law, servo.limits) for log in task.logs),
-            held_out=tuple(masked(servo.law.applied(log), servo.law, servo.limits) for log in task.held_out),
-        )
-        return Settled(done, servo.choices, add_values=partial(_joined, servo))
-
-
-SERVO = ServoUnknown()
+def settle_law(task: Task) -> Settled:
+    """Find what an experiment leaves open of its PD laws, and apply them to all logs."""
+    settings = task.experiment.pd
+    if settings is None or not settings.open:
+        return Settled(task)
+    check_gains(task.experiment)
+    task = replace(task, experiment=with_filters(task))
+    servo = find_law(task, settings)
+    done = replace(
+        task,
+        logs=tuple(masked(servo.law.applied(log), servo.law, servo.limits) for log in task.logs),
+        held_out=tuple(masked(servo.law.applied(log), servo.law, servo.limits) for log in task.held_out),
+    )
+    return Settled(done, servo.choices, add_values=partial(_joined, servo))
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,27 +15,19 @@ from dynid.statistics.effort_prediction import covariance_root
 from dynid.unknown import Settled, Task
 
 
-class UnloadedRobot:
-    """The robot without its load as an unknown of the data: known from a saved result, but not exactly."""
-
-    of_equations = False
-
-    def settle(self, task: Task) -> Settled:
-        """The robot with the values of its result, and what these are not sure of."""
-        check_loaded(task.logs, task.experiment)
-        model = unloaded_model(task.mechanism, task.experiment)
-        known = replace(
-            task,
-            mechanism=model.robot,
-            logs=tuple(model.logs(task.logs)),
-            held_out=tuple(model.logs(task.held_out)),
-        )
-        words = {"robot without load": model.words}
-        widen = partial(_widened, model)
-        return Settled(known, words, model.notices, widen=widen, known_errors=model.errors)
-
-
-UNLOADED = UnloadedRobot()
+def settle_unloaded(task: Task) -> Settled:
+    """The robot with the values of its result without load, and what these are not sure of."""
+    check_loaded(task.logs, task.experiment)
+    model = unloaded_model(task.mechanism, task.experiment)
+    known = replace(
+        task,
+        mechanism=model.robot,
+        logs=tuple(model.logs(task.logs)),
+        held_out=tuple(model.logs(task.held_out)),
+    )
+    words = {"robot without load": model.words}
+    widen = partial(_widened, model)
+    return Settled(known, words, model.notices, widen=widen, known_errors=model.errors)
 
 
 def _widened(known: Unloaded, parts: EstimateParts, fit: Fit) -> EstimateParts:

@@ -33,7 +33,7 @@ from dynid.statistics.assemble import fit_of
 from dynid.statistics.comparison import Comparison, FTest, Line, bic, f_test, recommend
 from dynid.statistics.covariance import covariance_of
 from dynid.unknown import Task
-from dynid.unknowns.drive_gains import DRIVE_GAINS
+from dynid.unknowns.drive_gains import settle_gains
 from dynid.validation.crossvalidation import FoldTask, HeldOut, cross_validation, fold_errors
 from dynid.validation.folds import FOLDS, Fold, folds, last_part
 
@@ -143,7 +143,7 @@ def compare_logs(
     """
     with single_threaded_blas():
         task = Task(as_asked(mechanism, experiment), tuple(logs), experiment, progress=progress)
-        logs = DRIVE_GAINS.settle(task).task.logs
+        logs = settle_gains(task).task.logs
     plain = experiment.changed(gains=None)
     usual = with_defaults(task.mechanism, experiment).estimator
     candidates = _candidates(mechanism, plain, drives, estimators, models)

@@ -19,7 +19,7 @@ import numpy as np
 from dynid.case import Case
 from dynid.cases.force_sensor.checks import rotation
 from dynid.cases.force_sensor.compensation_export import compensation_files
-from dynid.cases.force_sensor.mounting import MOUNTING, settled_sensor, shown_entries, shown_parts
+from dynid.cases.force_sensor.mounting import settle_sensor, settled_sensor, shown_entries, shown_parts
 from dynid.checks.check import Check
 from dynid.common.errors import InputError, nearest
 from dynid.common.expression import parse
@@ -38,7 +38,7 @@ from dynid.unknown import Unknown
 class ForceSensorCase(Case):
     """Model `wrench` of a robot with a force sensor: readings have no drive terms, the load is one body."""
 
-    unknowns: ClassVar[tuple[Unknown, ...]] = (MOUNTING,)
+    unknowns: ClassVar[tuple[Unknown, ...]] = (Unknown(settle_sensor, of_equations=True),)
     checks: ClassVar[Mapping[str, Check]] = {"Was the sensor rotated enough?": rotation}
     measures_efforts: ClassVar[bool] = False
 

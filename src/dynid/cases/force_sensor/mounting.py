@@ -25,26 +25,13 @@ from dynid.mechanism.force_sensor import ForceSensor, level_axes
 from dynid.mechanism.frame import angles_of
 from dynid.problem import Problem
 from dynid.statistics.assemble import EstimateParts
-from dynid.unknown import Settled, Task, with_problem
+from dynid.unknown import Settled, Task
 
 _ROUNDS = 25
 _STEP = 1e-7  # [rad]: far below the accuracy of any sensor
 _LONGEST = 0.7  # [rad]: the linearisation is not valid for longer steps
 _STEEP = np.deg2rad(80.0)
 _MIRRORED = 0.3  # of the largest singular value: gravity was in all three directions
-
-
-class Mounting:
-    """Angles of a force sensor and of gravity as an unknown of the equations."""
-
-    of_equations = True
-
-    def settle(self, task: Task) -> Settled:
-        """Find the angles that are unknown, and check the readings."""
-        return settle_sensor(task)
-
-
-MOUNTING = Mounting()
 
 
 def settle_sensor(task: Task) -> Settled:
@@ -63,13 +50,12 @@ def settle_sensor(task: Task) -> Settled:
     if sensor.gravity == "estimate":
         g = sensor.tilted(x, np.asarray(problem.mechanism.gravity, float))
         words += f"; gravity ({g[0]:.4g}, {g[1]:.4g}, {g[2]:.4g}) m/s^2 in the base frame"
-    notices = [*_told(sensor, x, step), *check_wrench_log(problem, samples, x)]
-    return Settled(
-        with_problem(task, _linearised(problem, x, fit.chi)), {"angles of the sensor": words}, tuple(notices)
-    )
+    notices = [*_angle_notices(sensor, x, step), *check_wrench_log(problem, samples, x)]
+    done = replace(task, prepared=_linearised(problem, x, fit.chi))
+    return Settled(done, {"angles of the sensor": words}, tuple(notices))
 
 
-def _told(sensor: ForceSensor, x: Float[Array, "a"], step: float) -> list[Notice]:
+def _angle_notices(sensor: ForceSensor, x: Float[Array, "a"], step: float) -> list[Notice]:
     notices = []
     if step > _STEP:
         notices.append(notice("angles-open", step=step))

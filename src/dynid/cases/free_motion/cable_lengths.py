@@ -110,22 +110,14 @@ def _covariance(rows: Float[Array, "r v"]) -> Float[Array, "v v"]:
     return np.asarray(root @ root.T / np.outer(size, size))
 
 
-class CableLengths:
-    """Locked lengths as an unknown of the data, with `lengths: refine`."""
-
-    of_equations = False
-
-    def settle(self, task: Task) -> Settled:
-        """The logs with refined lengths, and what the doubt about the lengths adds to the covariance."""
-        if task.experiment.internal.lengths != REFINE:
-            return Settled(task)
-        solution = refined_lengths(task.mechanism, task.logs, task.experiment, task.progress)
-        return Settled(
-            replace(task, logs=solution.logs), widen=lambda parts, fit: solution.widened(parts, fit.data.S)
-        )
-
-
-CABLE_LENGTHS = CableLengths()
+def settle_lengths(task: Task) -> Settled:
+    """The logs with refined lengths, with `lengths: refine`, and what the doubt about the lengths costs."""
+    if task.experiment.internal.lengths != REFINE:
+        return Settled(task)
+    solution = refined_lengths(task.mechanism, task.logs, task.experiment, task.progress)
+    return Settled(
+        replace(task, logs=solution.logs), widen=lambda parts, fit: solution.widened(parts, fit.data.S)
+    )
 
 
 def refined_lengths(

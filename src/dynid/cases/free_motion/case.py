@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from dynid.base.system import BaseSystem
 from dynid.case import Case, SimulatedMotion, read_source, row_filters, whole_kernels
-from dynid.cases.free_motion.cable_lengths import CABLE_LENGTHS
+from dynid.cases.free_motion.cable_lengths import settle_lengths
 from dynid.cases.free_motion.checks import energy_grows
 from dynid.cases.free_motion.locked_lengths import length_changes
 from dynid.cases.free_motion.log import free_motion_log, measuring, measuring_robot, reading_robot
@@ -51,7 +51,7 @@ _INFLUENCE = 1.0
 class _OnCables(Case):
     """Robots on cables, whether or not efforts of joint motors act too."""
 
-    unknowns: ClassVar[tuple[Unknown, ...]] = (CABLE_LENGTHS,)  # with `lengths: refine`
+    unknowns: ClassVar[tuple[Unknown, ...]] = (Unknown(settle_lengths),)
     moves_freely: ClassVar[bool] = True
 
     def defaults(self, experiment: Experiment, model: Model, mechanism: Mechanism) -> Experiment:

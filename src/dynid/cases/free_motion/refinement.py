@@ -119,7 +119,7 @@ def refine_free(
             return _refined(problem, S, c, chi, covariance, settings)
     except (NoResultError, np.linalg.LinAlgError) as error:
         failed = notice("refinement-failed", error=error)
-        return Refinement(chi, None, 0, np.nan, np.nan, False, "not possible: " + failed.text, (failed,))
+        return Refinement(chi, None, 0, np.nan, np.nan, "not possible: " + failed.text, (failed,))
 
 
 def _refined(

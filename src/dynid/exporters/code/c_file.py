@@ -170,7 +170,7 @@ class CFile:
         lines += [_HELPERS[op] for op in _HELPERS if op in used]
         if solver is not None and newton is not None:
             lines += self._function(*newton, static=True)
-            lines += solver_text(self.name, solver, len(self.model.names), self.model.tree.n_q)
+            lines += solver_text(self.name, solver, len(self.model.names))
         for function, text in printed:
             lines += self._function(function, text, static=True)
             lines += self._wrappers(function, solver)

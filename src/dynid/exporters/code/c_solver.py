@@ -39,7 +39,7 @@ void {name}_start({name}_state *state);
 int {name}_track({name}_state *state, const double q[]);""".splitlines()
 
 
-def solver_text(name: str, solver: Solver, n_measured: int, n_q: int) -> list[str]:
+def solver_text(name: str, solver: Solver, n_measured: int) -> list[str]:
     """Functions `start` and `track`."""
     N = name.upper()
     start = wrapped([repr(x) for x in solver.start])

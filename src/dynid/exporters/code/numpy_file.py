@@ -128,7 +128,7 @@ def _docstring(function: Function, tension: bool, closed: bool) -> list[str]:
 _STATES = '''
 def _states(*given):
     """Arrays of one shape, the last axis that of MEASURED."""
-    made = np.broadcast_arrays(*(np.asarray(one, float) for one in given))
+    made = np.broadcast_arrays(*(np.asarray(argument, float) for argument in given))
     if made[0].shape[-1:] != (len(MEASURED),):
         raise ValueError("the last axis has %d entries, not %d" % (made[0].shape[-1], len(MEASURED)))
     return made

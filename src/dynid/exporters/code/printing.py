@@ -95,11 +95,14 @@ def _expression(node: Node, text: Mapping[int, tuple[str, bool]], language: Lang
     return language.call(node.op, [made for made, _ in known]), True
 
 
-def wrapped(items: Iterable[str], width: int = 110, indent: str = "    ") -> list[str]:
+_WIDTH = 110  # of a line of written code
+
+
+def wrapped(items: Iterable[str], indent: str = "    ") -> list[str]:
     """Items separated by commas, in lines."""
     lines, line = [], indent
     for item in items:
-        if len(line) + len(item) + 2 > width and line.strip():
+        if len(line) + len(item) + 2 > _WIDTH and line.strip():
             lines.append(line.rstrip())
             line = indent
         line += f"{item}, "

@@ -23,7 +23,7 @@ from dynid.mechanism.joint import Joint, JointKind
 from dynid.mechanism.mechanism import BASE
 from dynid.mechanism.mjcf.file import choice
 from dynid.mechanism.mjcf.pose import axis_rotation, read_point, read_pose, tidy_frame
-from dynid.mechanism.mjcf.tree import MjcfBody, MjcfJoint, MjcfModel, Placed, unique
+from dynid.mechanism.mjcf.tree import MjcfJoint, MjcfModel, Placed, unique
 from dynid.mechanism.robot_file.bodies import normalised_notice
 from dynid.mechanism.robot_file.scope import Scope
 from dynid.mechanism.xml_elements import Element
@@ -74,7 +74,7 @@ class Placer:
         return self.around(placed) @ read_pose(placed.element, owner, self.settings, self.scope, named)
 
 
-def read_tree(model: MjcfModel, scope: Scope, placer: Placer) -> Tree:
+def read_tree(model: MjcfModel, placer: Placer) -> Tree:
     """All joints, with a fixed one for a body without joint."""
     tree = Tree()
     joint_names = {joint.name for body in model.bodies for joint in body.joints}
@@ -95,15 +95,13 @@ def read_tree(model: MjcfModel, scope: Scope, placer: Placer) -> Tree:
                 child = unique(f"{written.name}_link", body_names)
                 body_names.add(child)
                 tree.links.append(child)
-            tree.joints.append(_joint(body, written, parent, child, pose, tree, placer))
+            tree.joints.append(_joint(written, parent, child, pose, tree, placer))
             tree.elements[written.name] = written.placed.element
             parent, pose = child, identity_frame()
     return tree
 
 
-def _joint(
-    body: MjcfBody, written: MjcfJoint, parent: str, child: str, pose: Frame, tree: Tree, placer: Placer
-) -> Joint:
+def _joint(written: MjcfJoint, parent: str, child: str, pose: Frame, tree: Tree, placer: Placer) -> Joint:
     """One joint whose body frame, before it moves, is at `pose` in the parent's frame."""
     name, kind, element = written.name, written.kind, written.placed.element
     owner, scope = f"joint '{name}'", placer.scope

@@ -35,7 +35,7 @@ def mjcf_parts(model: MjcfModel, scope: Scope) -> Parts:
     """Joints, bodies, loops, couplings, motors and limits, with the dimensions in `scope`."""
     scope.notices += model.notices
     placer = Placer(model, scope)
-    tree = read_tree(model, scope, placer)
+    tree = read_tree(model, placer)
     clash = coordinate_clash(tree.joints)
     if clash:
         raise InputError(

@@ -79,8 +79,8 @@ def _joint(entry: Entry, scope: Scope, root: str) -> Joint:
     parent = fields["parent"].text()
     body = Frame(np.eye(3), np.zeros(3))
     if "body" in fields:
-        body = read_frame(fields["body"], fields["body"].fields(FRAME_KEYS), scope, name, "b")
-    placement, link = _placement(entry, fields, scope, name)
+        body = read_frame(fields["body"].fields(FRAME_KEYS), scope, name, "b")
+    placement, link = _placement(fields, scope, name)
     return Joint(
         name,
         kind,
@@ -92,11 +92,11 @@ def _joint(entry: Entry, scope: Scope, root: str) -> Joint:
     )
 
 
-def _placement(entry: Entry, fields: Mapping[str, Entry], scope: Scope, name: str) -> tuple[Frame, Frame]:
+def _placement(fields: Mapping[str, Entry], scope: Scope, name: str) -> tuple[Frame, Frame]:
     """The joint frame at zero, and that of the link in the moving one: with classical DH at its far end."""
     table = next((key for key in ("mdh", "dh") if key in fields), None)
     if table is None:
-        return read_frame(entry, fields, scope, name), identity_frame()
+        return read_frame(fields, scope, name), identity_frame()
     for other in (*FRAME_KEYS, "axis", *(key for key in ("mdh", "dh") if key != table)):
         if other in fields:
             raise fields[other].error(
@@ -111,7 +111,7 @@ def _placement(entry: Entry, fields: Mapping[str, Entry], scope: Scope, name: st
 
 
 def read_frame(
-    entry: Entry, fields: Mapping[str, Entry], scope: Scope, owner: str | None = None, prefix: str = ""
+    fields: Mapping[str, Entry], scope: Scope, owner: str | None = None, prefix: str = ""
 ) -> Frame:
     """A frame from `xyz` with `rpy`, with two of the axis vectors `x`, `y`, `z`, or with the matrix `R`.
 
@@ -284,7 +284,7 @@ def read_payload(entry: Entry, scope: Scope | None = None) -> Payload:
     return Payload(
         name,
         fields["body"].text(),
-        read_frame(entry, fields, scope),
+        read_frame(fields, scope),
         read_known(fields["known"], scope) if "known" in fields else {},
         read_prior(fields["prior"], scope, name) if "prior" in fields else {},
     )

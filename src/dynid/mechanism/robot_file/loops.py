@@ -59,7 +59,7 @@ def _loop(
     for end in ("a", "b"):
         point = fields[end].fields(("body", *FRAME_KEYS), required=("body",))
         body = _body(point["body"], bodies)
-        frame = read_frame(fields[end], point, scope, name, end)
+        frame = read_frame(point, scope, name, end)
         ends.append((BASE if body == root else body, frame @ turn))
     (body_a, a), (body_b, b) = ends
     if body_a == body_b:
@@ -292,7 +292,7 @@ def _cable(item: Entry, scope: Scope, bodies: Collection[str], taken: Collection
         body = point["body"].text()
         if body not in bodies:
             raise point["body"].error(f"unknown body '{body}'" + nearest(body, sorted(bodies)), "name a body")
-        ends.append((BASE if body == root else body, read_frame(fields[end], point, scope, name, end)))
+        ends.append((BASE if body == root else body, read_frame(point, scope, name, end)))
     (body_from, D), (body_to, A) = ends
     if body_from == body_to:
         raise item.error(f"cable '{name}' joins '{body_from}' to itself", "a cable joins two bodies")

@@ -105,7 +105,7 @@ def _add_pose(
     name = fields["name"].text() if "name" in fields else _DEFAULT_NAME
     of = _coordinates(fields.get("of"))
     angles = fields["angles"].choice(ANGLE_ORDERS) if "angles" in fields else "xyz"
-    pose = MeasuredPose(name, body, read_frame(item, fields, scope), of, angles)
+    pose = MeasuredPose(name, body, read_frame(fields, scope), of, angles)
     if "angles" in fields and not pose.has_single_angles:
         raise fields["angles"].error(
             "'angles' is only used where one or two angles are measured",

@@ -8,14 +8,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from importlib import import_module
 from typing import Protocol
 
 import numpy as np
 
 from dynid.common.arrays import Array, Float
+from dynid.common.registry import loaded
 from dynid.dynamics.freedoms import Freedoms, freedoms_of
 from dynid.excitation.series import Trajectory
 from dynid.mechanism.mechanism import Mechanism
@@ -109,11 +109,11 @@ def run_plant(
     check_bandwidth(settings.controller, step, sight)
     t = np.arange(round(duration * rate) + 1) / rate
     q, dq, z = reference.q, reference.dq, None
-    make, freedoms, largest = _maker(engine), freedoms_of(mechanism), reference.largest
+    make, freedoms, largest = loaded(_PLANTS[engine]), freedoms_of(mechanism), reference.largest
     controller: Controller | None = None
-    runs = []
+    runs: list[PlantRun] = []
     for mounted, rows in payload_phases(t, payloads, changes):
-        plant = make(mechanism, values, q, dq, settings, step, mounted, freedoms, largest)
+        plant: Plant = make(mechanism, values, q, dq, settings, step, mounted, freedoms, largest)
         plant.z = plant.z if z is None else z
         if controller is None:
             asked, width = settings.controller, plant.drives.width
@@ -122,12 +122,6 @@ def run_plant(
         runs.append(plant.recorded(t[rows.start : rows.stop + 1], n_steps, reference))
         (q, dq), z, freedoms = plant.state, plant.z, plant.freedoms
     return joined(runs, sight)
-
-
-def _maker(engine: str) -> Callable[..., Plant]:
-    module, _, name = _PLANTS[engine].partition(":")
-    maker: Callable[..., Plant] = getattr(import_module(module), name)
-    return maker
 
 
 def plant_log(

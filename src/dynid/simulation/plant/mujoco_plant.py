@@ -1,12 +1,8 @@
 """MuJoCo plant: MuJoCo's accelerations, integrated by Runge-Kutta with a controller at every stage.
 
-MuJoCo's `mj_step` holds the efforts during a step. Here controller and friction are evaluated at
-each of the four stages, which keeps the order of accuracy.
-
-Time stepping of a MuJoCo plant: state, forces of controller and friction, Runge-Kutta steps.
-
-A plant with a controller needs a Python loop over steps. Each stage has only a few small products,
-and identification does not use it.
+MuJoCo's `mj_step` holds the efforts during a step. Here controller and friction are evaluated at each of the
+four stages, which keeps the order of accuracy. A controller needs a Python loop over steps; identification
+does not use it.
 """
 
 from __future__ import annotations

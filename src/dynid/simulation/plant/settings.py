@@ -40,8 +40,6 @@ class Softness:
 
 
 STIFF = Softness()
-# MuJoCo's defaults, made for contacts that look realistic.
-MUJOCO_DEFAULT = Softness(steps=None, seconds=0.02, impedance=(0.9, 0.95))
 
 
 CONTROLLERS = ("feedforward", "computed_torque", "pd")
