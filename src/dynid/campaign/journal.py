@@ -26,7 +26,7 @@ class Entry(NamedTuple):
         digest: Of its inputs.
         outcome: What became of it.
         unit, date, variant, logs: As of the run.
-        kind: `Run.kind` as the campaign file gives robot and settings; empty: written by an older version.
+        kind: `Run.kind`; empty: written by an older version.
     """
 
     digest: str
@@ -70,29 +70,35 @@ def _stamp(place: str) -> Any:
 
 def read_journal(folder: Path) -> tuple[dict[str, Entry], int]:
     """Name of a run -> its newest entry; and the number of damaged lines, now removed."""
-    journal: dict[str, Entry] = {}
     file = folder / FILE
-    if not file.is_file():
-        return journal, 0
-    content = file.read_bytes()
+    content = file.read_bytes() if file.is_file() else b""
     lines = content.splitlines()
-    intact: list[bytes] = []
-    for line in lines:
-        try:
-            entry = json.loads(line)
-            seal = entry.pop("seal")
-            outcome = _outcome(entry["outcome"])
-            is_intact = seal == _sha256(entry)
-            run = {**entry.get("run", {}), "logs": tuple(entry.get("run", {}).get("logs", ()))}
-            finished = Entry(str(entry["digest"]), outcome, **run)
-        except (ValueError, KeyError, TypeError, AttributeError):
-            continue
-        if is_intact:
-            journal[outcome.name] = finished
-            intact.append(line)
-    if len(intact) < len(lines) or not content.endswith(b"\n"):  # the next line must begin a line
+    read = [(_entry(line), line) for line in lines]
+    intact = [line for entry, line in read if entry is not None]
+    if len(intact) < len(lines) or (content and not content.endswith(b"\n")):  # the next must begin a line
         replace_file(file, b"".join(line + b"\n" for line in intact))
+    journal = {entry.outcome.name: entry for entry, _ in read if entry is not None}
     return journal, len(lines) - len(intact)
+
+
+def logs_of_journal(folder: Path) -> list[str]:
+    """Logs of all finished runs; the journal is not changed."""
+    file = folder / FILE
+    lines = file.read_bytes().splitlines() if file.is_file() else ()
+    return [log for entry in map(_entry, lines) if entry is not None for log in entry.logs]
+
+
+def _entry(line: bytes) -> Entry | None:
+    """A line of the journal; None if it is damaged."""
+    try:
+        entry = json.loads(line)
+        seal = entry.pop("seal")
+        outcome = _outcome(entry["outcome"])
+        run = {**entry.get("run", {}), "logs": tuple(entry.get("run", {}).get("logs", ()))}
+        finished = Entry(str(entry["digest"]), outcome, **run)
+        return finished if seal == _sha256(entry) else None
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
 
 
 def _outcome(entry: Mapping[str, Any]) -> Outcome:
