@@ -209,7 +209,7 @@ def _kept(
 ) -> tuple[list[tuple[Run, Outcome]], int]:
     """Earlier results whose logs were not found now, archived or elsewhere; and how many are left out.
 
-    The campaign file decides, and not whether the logs still exist, which no store can tell of archived ones:
+    The campaign file decides, and not whether the logs still exist, which a store does not show of archives:
     a result stays if the file has its robot and settings, with the content that they had, and patterns that
     match its logs.
     """
@@ -357,31 +357,33 @@ def _write(done: Campaign) -> None:
     from dynid.report.csv_file import table_csv
     from dynid.report.json_file import json_text
 
-    rows = [
-        (run.name, run.unit, run.date, run.variant, outcome.verdict, name, unit, value, sigma)
-        for run, outcome in zip(done.runs, done.outcomes, strict=True)
-        for name, unit, value, sigma in outcome.parameters
-    ]
     head = ("run", "robot", "date", "variant", "verdict", "parameter", "unit", "value", "sigma")
-    texts = {
-        "summary.json": json_text(summary_document(done)),
-        "parameters.csv": table_csv(head, rows),
-        "campaign.html": campaign_html(done),
+    texts: dict[str, Callable[[], str]] = {
+        "summary.json": lambda: json_text(summary_document(done)),
+        "parameters.csv": lambda: table_csv(head, _rows(done)),
+        "campaign.html": lambda: campaign_html(done),
     }
-    for name, text in texts.items():
-        replace_file(done.folder / name, text.encode())
+    for name, text in texts.items():  # one after the other: a large campaign has tens of megabytes each
+        replace_file(done.folder / name, text().encode())
     with contextlib.suppress(ImportError):  # the extra `parquet`
-        replace_file(done.folder / "parameters.parquet", _parquet(head, rows))
+        replace_file(done.folder / "parameters.parquet", _parquet(head, done))
 
 
-def _parquet(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> bytes:
-    """A table as a Parquet file."""
+def _rows(done: Campaign) -> Iterator[tuple[Any, ...]]:
+    """Of the table of parameters."""
+    for run, outcome in zip(done.runs, done.outcomes, strict=True):
+        for name, unit, value, sigma in outcome.parameters:
+            yield run.name, run.unit, run.date, run.variant, outcome.verdict, name, unit, value, sigma
+
+
+def _parquet(head: Sequence[str], done: Campaign) -> bytes:
+    """The table of parameters as a Parquet file."""
     import pyarrow
     import pyarrow.parquet
 
     kinds = {"value": pyarrow.float64(), "sigma": pyarrow.float64()}
     arrays = [
-        pyarrow.array([row[i] for row in rows], kinds.get(name, pyarrow.string()))
+        pyarrow.array((row[i] for row in _rows(done)), kinds.get(name, pyarrow.string()))
         for i, name in enumerate(head)
     ]
     buffer = pyarrow.BufferOutputStream()

@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
+from sys import intern
 from typing import Any, NamedTuple
 
 from dynid.campaign.file import Run
@@ -70,22 +71,30 @@ def _stamp(place: str) -> Any:
 
 def read_journal(folder: Path) -> tuple[dict[str, Entry], int]:
     """Name of a run -> its newest entry; and the number of damaged lines, now removed."""
-    file = folder / FILE
-    content = file.read_bytes() if file.is_file() else b""
-    lines = content.splitlines()
-    read = [(_entry(line), line) for line in lines]
-    intact = [line for entry, line in read if entry is not None]
-    if len(intact) < len(lines) or (content and not content.endswith(b"\n")):  # the next must begin a line
-        replace_file(file, b"".join(line + b"\n" for line in intact))
-    journal = {entry.outcome.name: entry for entry, _ in read if entry is not None}
-    return journal, len(lines) - len(intact)
+    journal: dict[str, Entry] = {}
+    file, damaged, line = folder / FILE, 0, b"\n"
+    for line in _lines(file):
+        entry = _entry(line)
+        if entry is None:
+            damaged += 1
+        else:
+            journal[entry.outcome.name] = entry
+    if damaged or not line.endswith(b"\n"):  # the next line must begin a line
+        replace_file(file, b"".join(line.rstrip() + b"\n" for line in _lines(file) if _entry(line)))
+    return journal, damaged
 
 
 def logs_of_journal(folder: Path) -> list[str]:
     """Logs of all finished runs; the journal is not changed."""
-    file = folder / FILE
-    lines = file.read_bytes().splitlines() if file.is_file() else ()
-    return [log for entry in map(_entry, lines) if entry is not None for log in entry.logs]
+    entries = map(_entry, _lines(folder / FILE))
+    return [log for entry in entries if entry is not None for log in entry.logs]
+
+
+def _lines(file: Path) -> Iterator[bytes]:
+    """One after the other: all of them would be a large part of what a client needs."""
+    if file.is_file():
+        with file.open("rb") as stream:
+            yield from stream
 
 
 def _entry(line: bytes) -> Entry | None:
@@ -102,7 +111,8 @@ def _entry(line: bytes) -> Entry | None:
 
 
 def _outcome(entry: Mapping[str, Any]) -> Outcome:
-    parameters = tuple((str(n), str(u), float(v), s) for n, u, v, s in entry["parameters"])
+    # Names and units are the same in all runs: held once, they need no memory for each.
+    parameters = tuple((intern(n), intern(u), float(v), s) for n, u, v, s in entry["parameters"])
     return Outcome(**{**entry, "parameters": parameters, "lengths": tuple(entry.get("lengths", ()))})
 
 
