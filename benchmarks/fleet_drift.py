@@ -13,6 +13,7 @@ import argparse
 import json
 import math
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -42,7 +43,7 @@ def fleet(seed: int, robots: int, months: int, blocks: int = 0) -> Iterator[tupl
                     yield month, Sample(f"r{robot}", date, "", f"{kind}_{joint}", "", value, sigma)
 
 
-def judged(seed: int, robots: int, months: int, blocks: int, looks: Sequence[int]) -> dict[str, object]:
+def judged(seed: int, robots: int, months: int, blocks: int, looks: Sequence[int]) -> dict[str, Any]:
     """Drifts found and false alarms at each look, which uses all months before it."""
     drawn = list(fleet(seed, robots, months, blocks))
     found, false = [], set()

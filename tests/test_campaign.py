@@ -317,7 +317,7 @@ def test_all_runs_of_a_robot_have_the_drive_terms_that_most_logs_favour(tmp_path
     assert done[-1].settings == {"estimator": "ols"}
 
 
-def test_a_log_favours_the_terms_that_an_identification_would_choose(made, monkeypatch):
+def test_a_log_favours_the_terms_that_an_identification_would_choose(made, tmp_path, monkeypatch):
     monkeypatch.setattr("dynid.pipeline.choose", choose)  # as for users
     log = str(made / "log.csv")
     run = Run("a", "a", "", str(made / "arm.yaml"), (log,), {})
@@ -325,6 +325,15 @@ def test_a_log_favours_the_terms_that_an_identification_would_choose(made, monke
     assert favoured_settings(run)["drive"] == once.provenance["options"]["drive"]
     broken = str(made / "fleet" / "c" / "2026-01-15.csv")
     assert favoured_settings(Run("c", "c", "", str(made / "arm.yaml"), (broken,), {})) is None
+    # A half whose efforts are 30 N m off, or a log too short to choose: no vote.
+    head, *rows = (made / "log.csv").read_text().splitlines()
+    shifted = [
+        ",".join([*cells[:-1], f"{float(cells[-1]) + 30.0}"])
+        for cells in (row.split(",") for row in rows[400:])
+    ]
+    for name, kept in (("half", [*rows[:400], *shifted]), ("short", rows[:150])):
+        (tmp_path / f"{name}.csv").write_text("\n".join([head, *kept, ""]))
+        assert favoured_settings(replace(run, logs=(str(tmp_path / f"{name}.csv"),))) is None
 
 
 @pytest.mark.parametrize("count", [3, 100, 1100])  # one task, parts of 32 logs, two logs a block

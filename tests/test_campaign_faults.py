@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import re
+import shutil
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -18,9 +19,10 @@ from click.testing import CliRunner
 from dynid.campaign import campaign as module
 from dynid.campaign.campaign import run_campaign
 from dynid.campaign.dates import number_of
-from dynid.campaign.file import Run, _paths, read_campaign, runs_of
+from dynid.campaign.file import Run, read_campaign, runs_of
 from dynid.campaign.joined import _usable
 from dynid.campaign.journal import digest, read_journal
+from dynid.campaign.patterns import paths_of
 from dynid.campaign.shared_settings import favoured_settings
 from dynid.campaign.stores import StoreError
 from dynid.campaign.work import Made, Outcome, failed, make
@@ -292,8 +294,8 @@ def test_patterns_match_folders_but_not_the_folder_that_they_start_in(tmp_path):
     for name in ("a", "b"):
         (tmp_path / "data" / name).mkdir(parents=True)
     inside = [str(tmp_path / "data" / name) for name in ("a", "b")]
-    assert _paths("data/**", tmp_path) == inside
-    assert _paths("data/*/", tmp_path) == inside
+    assert paths_of("data/**", tmp_path) == inside
+    assert paths_of("data/*/", tmp_path) == inside
 
 
 def test_days_of_a_month_begin_with_one():
@@ -437,6 +439,73 @@ def test_robots_of_two_descriptions_are_two_robots_also_with_one_name(fleet):
     (fleet / "fleet.yaml").write_text(f"settings: {{auto: off}}\nruns: [{first}, {second}]")
     _, done = _names(fleet)
     assert {run.unit for run in done.runs} == {"arm m7", "arm2 m7"}
+
+
+def test_names_of_robots_do_not_depend_on_the_logs_that_are_there(fleet):
+    (fleet / "arm2.yaml").write_text((fleet / "arm.yaml").read_text())
+    entries = [
+        "{robot: arm.yaml, logs: 'data/{unit}/{date}.csv'}",
+        "{robot: arm2.yaml, logs: 'more/{unit}/{date}.csv'}",
+        "{robot: arm2.yaml, logs: 'last/{date}.csv'}",
+        "{robot: arm2.yaml, logs: 'own/{date}.csv', unit: m7}",
+    ]
+    (fleet / "fleet.yaml").write_text(f"settings: {{auto: off}}\nruns: [{', '.join(entries)}]")
+    _, done = _names(fleet, logs_in=fleet)
+    assert {run.unit for run in done.runs} == {"arm a", "arm b"}
+    for name in ("more/a/2026-01", "last/2026-01", "own/2026-01"):
+        (fleet / f"{name}.csv").parent.mkdir(parents=True)
+        (fleet / f"{name}.csv").write_text("t,q_1\n")
+    (fleet / "data" / "b" / "2026-01.csv").unlink()  # results that are kept have the same names
+    new, done = _names(fleet, logs_in=fleet)
+    assert len(new) == 3
+    # `m7` is written in the file, for one description only; `arm2` is the name of the description.
+    assert {run.unit for run in done.runs} == {"arm a", "arm b", "arm2 a", "arm2", "m7"}
+
+
+def test_kept_results_are_left_out_when_their_description_is_another(fleet):
+    """They cannot be computed again, and belong to another robot. The old content brings them back."""
+    robot, content = fleet / "arm.yaml", (fleet / "arm.yaml").read_text()
+    _names(fleet)
+    (fleet / "data" / "a" / "2026-01.csv").unlink()
+    os.utime(robot, (1.0, 1.0))  # touched, not changed: what is there is made again, and the other kept
+    new, done = _names(fleet)
+    assert (len(new), len(done.runs)) == (2, 3)
+    robot.write_text(content + "description: another\n")
+    new, done = _names(fleet)
+    assert (len(new), len(done.runs)) == (2, 2)
+    assert done.notes[-1].startswith("earlier results that are left out: 1;")
+    # A look of `--watch` that finds no other log notices the description too.
+    robot.write_text(content)
+    assert len(_names(fleet, before=done)[1].runs) == 3
+
+
+def test_kept_results_are_left_out_when_other_drive_terms_are_chosen(fleet, monkeypatch):
+    (fleet / "fleet.yaml").write_text(RUNS)
+    for terms, kept in ((["Fv"], 1), (["Fv"], 1), (["Fv", "Fs"], 0)):
+        votes = _made_up(lambda _, terms=terms: {"drive": terms})
+        monkeypatch.setattr("dynid.campaign.shared_settings.completed", votes)
+        _, done = _names(fleet)
+        (fleet / "data" / "a" / "2026-01.csv").unlink(missing_ok=True)
+        (fleet / "out" / "settings.json").unlink()  # asked again
+        _, done = _names(fleet)
+        assert len(done.runs) == 2 + kept
+
+
+@pytest.mark.parametrize("start", ["", "store"])
+def test_the_pattern_and_not_the_store_decides_which_results_stay(fleet, start):
+    """A log that is archived stays, one that no pattern matches does not, on a disk and in a store alike."""
+    before = f"{fleet.as_uri()}/" if start else ""
+    text = RUNS.replace("data/", f"{before}data/")
+    (fleet / "fleet.yaml").write_text(SETTINGS + text)
+    whole = {run.name for run in _names(fleet)[1].runs}
+    shutil.rmtree(fleet / "data" / "a")
+    assert {run.name for run in _names(fleet)[1].runs} == whole
+    (fleet / "fleet.yaml").write_text(SETTINGS + text.replace("{unit}", "a"))  # all of its logs are gone
+    new, done = _names(fleet)
+    assert (new, {run.name for run in done.runs}) == ([], whole - {"arm-b-2026-01"})
+    (fleet / "fleet.yaml").write_text(SETTINGS + text.replace("{unit}", "c"))
+    with pytest.raises(InputError, match="no file matches"):
+        _names(fleet)
 
 
 def test_a_journal_whose_last_line_lost_its_end_can_be_continued(fleet):

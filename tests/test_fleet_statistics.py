@@ -1,15 +1,18 @@
 """What a fleet's tests promise: few false alarms under realistic scatter, and differences that are named."""
 
+import math
+
 import numpy as np
 import pytest
 from benchmarks.fleet_alarms import alarms, fleet
+from benchmarks.fleet_drift import judged
 
 from dynid.campaign.alike import compared
-from dynid.campaign.fleet import ALARM, fleet_of
+from dynid.campaign.fleet import ALARM, _corrected_p, _factor, fleet_of
 from dynid.campaign.page import differences
 from dynid.campaign.serial import serial_factors
 from dynid.campaign.spread import priors
-from dynid.campaign.trend import Sample, daily, scatter, series_of
+from dynid.campaign.trend import LEAST, Sample, daily, scatter, series_of
 
 
 @pytest.mark.parametrize(
@@ -25,7 +28,36 @@ def test_realistic_scatter_raises_no_alarm(case):
 def test_drifts_are_found_under_realistic_scatter(case, robots):
     # 3 % a month with at most 2 % scatter: after twelve months the slope is 15 of its deviations.
     expected = {(f"r{robot}", "Fv_0") for robot in range(robots)}
-    assert alarms(fleet(case, 7, 12, 0.03), 12) == expected
+    found = alarms(fleet(case, 7, 12, 0.03), 12)
+    assert expected <= found
+    assert len(found - expected) <= 1  # one alarm in twenty may be false
+
+
+def test_five_drifts_are_found_by_the_sixth_month_with_at_most_one_false_alarm():
+    # 40 of 40 fleets; of the false alarms of a fleet, 0.13 on average, none had two.
+    for seed in (3, 16, 21):
+        found = judged(seed, 50, 6, 0, (5, 6))
+        assert found["found"][1] == 5
+        assert found["false_alarms"] <= 1
+
+
+@pytest.mark.parametrize("true", [0, 5, 100])
+def test_one_alarm_in_twenty_is_false_however_many_are_true(true):
+    rng = np.random.default_rng(true)
+    shares = []
+    for _ in range(600):
+        z = rng.standard_normal(600)
+        z[:true] += 4.5
+        p = [math.erfc(abs(value) / math.sqrt(2.0)) for value in z.tolist()]
+        alarmed = np.array(_corrected_p(p)) < ALARM
+        shares.append(np.count_nonzero(alarmed[true:]) / max(1, np.count_nonzero(alarmed)))
+    # Deviation of a share at most 0.22 (no true alarm: it is 0 or 1), so 0.009 of the mean; three of them.
+    assert np.mean(shares) < ALARM + 0.027
+
+
+def test_levels_of_all_looks_together_are_the_level_of_one():
+    levels = [1.0 / _factor(days) for days in range(LEAST, 20_000)]
+    assert sum(levels) == pytest.approx(1.0, abs=2e-4)  # the rest is 1 / (c n)
 
 
 def test_noisy_robots_do_not_hide_drifts_of_others():

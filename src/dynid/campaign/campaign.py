@@ -5,19 +5,20 @@ from __future__ import annotations
 import contextlib
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from dynid.campaign.factors import FACTORS
-from dynid.campaign.file import Run, kinds_of, read_campaign, runs_of
+from dynid.campaign.file import CampaignFile, Run, kinds_of, read_campaign, runs_of, with_robots_apart
 from dynid.campaign.fleet import Fleet, fleet_of
 from dynid.campaign.joined import JOINED, RUNS, Joined, joined_robots
-from dynid.campaign.journal import FILE, Entry, digest, read_journal, write_entry
+from dynid.campaign.journal import FILE, Entry, digest, logs_of_journal, read_journal, write_entry
+from dynid.campaign.patterns import asks_for
 from dynid.campaign.shared_settings import FILE as SETTINGS
-from dynid.campaign.shared_settings import Shared, shared_settings
+from dynid.campaign.shared_settings import Shared, decided, shared_settings
 from dynid.campaign.trend import Sample
 from dynid.campaign.work import Made, Outcome, failed, make
 from dynid.common.engine import Progress, completed
@@ -89,31 +90,30 @@ def run_campaign(
     """
     campaign = read_campaign(file)
     kinds = kinds_of(campaign, file)
-    runs = runs_of(campaign, file, logs_in, kinds)
-    inputs = (repr(campaign), *(digest(run) for run in runs))
+    folder = real_path(out)
+    runs = runs_of(campaign, file, logs_in, kinds, partial(logs_of_journal, folder))
+    inputs = (repr(campaign), *(digest(run) for run in (*kinds.values(), *runs)))
     if before is not None and before.inputs == inputs:
         return before
-    folder = real_path(out)
     _claim(folder)
     with locked(folder / ".lock"), _writing(folder):
         for place in (folder, folder / RUNS, folder / FACTORS, folder / JOINED):
             if place.is_dir():
                 clear_leftovers(place)
-        given = {run.name: run.kind for run in runs}
         runs, shared = shared_settings(runs, folder, jobs, cluster, progress)
         known, damaged = _known(folder, runs, before is None)
         todo = [run for run in runs if run.name not in known and not run.wrong]
         work = partial(_work, str(folder / RUNS))
-        _computed(work, todo, given, folder, jobs, cluster, progress, finished)
+        _computed(work, todo, folder, jobs, cluster, progress, finished)
         journal, _ = read_journal(folder)
-        found, kept = len(runs), _kept(folder, journal, runs, kinds.values(), logs_in is not None)
+        kept, dropped = _kept(folder, journal, runs, campaign, kinds)
         aside = {run.name: Outcome(run.name, reason=run.wrong) for run in runs if run.wrong}
         of_runs = (aside.get(run.name) or journal[run.name].outcome for run in runs)
         outcomes = (*of_runs, *(outcome for _, outcome in kept))
-        runs = (*runs, *(run for run, _ in kept))
+        runs = with_robots_apart((*runs, *(run for run, _ in kept)), campaign, kinds)
         joined = joined_robots(folder, runs, outcomes, jobs, cluster, progress) if campaign.joined else ()
         fleet = fleet_of(_samples(runs, outcomes))
-        notes = _notes(damaged, outcomes, len(runs) - found)
+        notes = _notes(damaged, outcomes, len(kept), dropped)
         done = Campaign(campaign.name, folder, runs, outcomes, fleet, joined, shared, notes, inputs)
         _write(done)
     return done
@@ -152,7 +152,7 @@ def _writing(folder: Path) -> Iterator[None]:
         ) from error
 
 
-def _notes(damaged: int, outcomes: Sequence[Outcome], kept: int) -> tuple[str, ...]:
+def _notes(damaged: int, outcomes: Sequence[Outcome], kept: int, dropped: int) -> tuple[str, ...]:
     """What a user should know of the journal and of versions."""
     versions = Counter(outcome.version for outcome in outcomes if outcome.version)
     several = ", ".join(f"{version} ({count} runs)" for version, count in sorted(versions.items()))
@@ -165,6 +165,11 @@ def _notes(damaged: int, outcomes: Sequence[Outcome], kept: int) -> tuple[str, .
         *(
             [f"results are of several versions of dynid: {several}; to repeat all, delete {FILE}"]
             if len(versions) > 1
+            else []
+        ),
+        *(
+            [f"earlier results that are left out: {dropped}; their robot, settings or pattern has changed"]
+            if dropped
             else []
         ),
         *(
@@ -196,34 +201,46 @@ def _known(folder: Path, runs: Sequence[Run], again: bool) -> tuple[set[str], in
 
 
 def _kept(
-    folder: Path, journal: Mapping[str, Entry], runs: Sequence[Run], kinds: Iterable[Run], may_arrive: bool
-) -> list[tuple[Run, Outcome]]:
-    """Earlier results of robots and settings of the file whose logs are gone: archived, or of another folder.
+    folder: Path,
+    journal: Mapping[str, Entry],
+    runs: Sequence[Run],
+    campaign: CampaignFile,
+    kinds: Mapping[tuple[int, str], Run],
+) -> tuple[list[tuple[Run, Outcome]], int]:
+    """Earlier results whose logs were not found now, archived or elsewhere; and how many are left out.
 
-    A run whose logs are where they were is no longer asked for: the patterns have changed.
+    The campaign file decides, and not whether the logs still exist, which a store does not show of archives:
+    a result stays if the file has its robot and settings, with the content that they had, and patterns that
+    match its logs.
     """
-    like = {run.kind: run for run in kinds}
+    asked: dict[str, tuple[Run, list[str]]] = {}
+    for (number, _), given, final in zip(kinds, kinds.values(), decided(kinds.values(), folder), strict=True):
+        for kind in {given.kind, final.kind}:  # a log that was alone chose its own terms
+            asked.setdefault(kind, (final, []))[1].extend(campaign.runs[number].logs)
     names = {run.name for run in runs}
     kept: list[tuple[Run, Outcome]] = []
+    dropped = 0
     for name, entry in journal.items():
-        there = not may_arrive and any(os.path.exists(log) for log in entry.logs)
         has_result = entry.outcome.verdict and (folder / RUNS / name / "result.json").is_file()
-        if name in names or entry.kind not in like or there or not has_result:
+        if name in names or not has_result:
             continue
-        outcome, run = entry.outcome, like[entry.kind]
+        run, patterns = asked.get(entry.kind, (None, []))
+        if run is None or not all(any(asks_for(one, log) for one in patterns) for log in entry.logs):
+            dropped += 1
+            continue
+        outcome = entry.outcome
         if not (folder / FACTORS / f"{name}.npz").is_file():
             outcome = replace(outcome, apart=outcome.apart or "its log and its factors are gone")
         run = replace(
             run, name=name, unit=entry.unit, date=entry.date, variant=entry.variant, logs=entry.logs
         )
         kept.append((run, outcome))
-    return kept
+    return kept, dropped
 
 
 def _computed(
     work: Callable[[Run], Made],
     runs: Sequence[Run],
-    kinds: Mapping[str, str],
     folder: Path,
     jobs: int | None,
     cluster: str | None,
@@ -247,7 +264,7 @@ def _computed(
         if made.factors:
             (folder / FACTORS).mkdir(exist_ok=True)
             replace_file(folder / FACTORS / f"{run.name}.npz", made.factors)
-        of_run = (run.unit, run.date, run.variant, run.logs, kinds[run.name])
+        of_run = (run.unit, run.date, run.variant, run.logs, run.kind)
         write_entry(folder, Entry(digests[run.name], made.outcome, *of_run))
         done.add(run.name)
         if finished is not None:
@@ -340,31 +357,33 @@ def _write(done: Campaign) -> None:
     from dynid.report.csv_file import table_csv
     from dynid.report.json_file import json_text
 
-    rows = [
-        (run.name, run.unit, run.date, run.variant, outcome.verdict, name, unit, value, sigma)
-        for run, outcome in zip(done.runs, done.outcomes, strict=True)
-        for name, unit, value, sigma in outcome.parameters
-    ]
     head = ("run", "robot", "date", "variant", "verdict", "parameter", "unit", "value", "sigma")
-    texts = {
-        "summary.json": json_text(summary_document(done)),
-        "parameters.csv": table_csv(head, rows),
-        "campaign.html": campaign_html(done),
+    texts: dict[str, Callable[[], str]] = {
+        "summary.json": lambda: json_text(summary_document(done)),
+        "parameters.csv": lambda: table_csv(head, _rows(done)),
+        "campaign.html": lambda: campaign_html(done),
     }
-    for name, text in texts.items():
-        replace_file(done.folder / name, text.encode())
+    for name, text in texts.items():  # one after the other: a large campaign has tens of megabytes each
+        replace_file(done.folder / name, text().encode())
     with contextlib.suppress(ImportError):  # the extra `parquet`
-        replace_file(done.folder / "parameters.parquet", _parquet(head, rows))
+        replace_file(done.folder / "parameters.parquet", _parquet(head, done))
 
 
-def _parquet(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> bytes:
-    """A table as a Parquet file."""
+def _rows(done: Campaign) -> Iterator[tuple[Any, ...]]:
+    """Of the table of parameters."""
+    for run, outcome in zip(done.runs, done.outcomes, strict=True):
+        for name, unit, value, sigma in outcome.parameters:
+            yield run.name, run.unit, run.date, run.variant, outcome.verdict, name, unit, value, sigma
+
+
+def _parquet(head: Sequence[str], done: Campaign) -> bytes:
+    """The table of parameters as a Parquet file."""
     import pyarrow
     import pyarrow.parquet
 
     kinds = {"value": pyarrow.float64(), "sigma": pyarrow.float64()}
     arrays = [
-        pyarrow.array([row[i] for row in rows], kinds.get(name, pyarrow.string()))
+        pyarrow.array((row[i] for row in _rows(done)), kinds.get(name, pyarrow.string()))
         for i, name in enumerate(head)
     ]
     buffer = pyarrow.BufferOutputStream()

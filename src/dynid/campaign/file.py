@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import csv
-import fnmatch
-import glob
 import json
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, ClassVar
 
 from dynid.campaign.dates import form_of
-from dynid.campaign.stores import remote_paths
+from dynid.campaign.patterns import FIELD, asks_for, expression_of, paths_of
 from dynid.common.entry import Entry, plain_entry, root_entry
 from dynid.common.errors import InputError
 from dynid.common.settings import Settings, keys_of, read
@@ -26,7 +24,6 @@ from dynid.motion.reading import is_address
 
 SCHEMA = "dynid.campaign/1"
 _NAME = re.compile(r"[^A-Za-z0-9._+-]+")
-_FIELD = re.compile(r"\{(unit|date|run)\}")
 _OF_RUNS = ("robot", "logs", "name", "out")  # keys of an experiment that `settings` cannot have
 
 
@@ -95,6 +92,7 @@ class Run:
         settings: Keys of its experiment.
         variant: Name of its settings; empty if there is only one.
         files: What robot and settings are read from: description, its sources, other logs, a result.
+        content: Digest of the content of those that parameters depend on: description, its sources, a result.
         together: Number of runs of its robot, if they get one estimate together; 0: they do not.
         wrong: Why it is set aside without reading its logs; empty if it is not.
     """
@@ -107,13 +105,14 @@ class Run:
     settings: Mapping[str, Any] = field(default_factory=dict)
     variant: str = ""
     files: tuple[str, ...] = ()
+    content: str = ""
     together: int = 0
     wrong: str = ""
 
     @property
     def kind(self) -> str:
-        """A digest of robot and settings."""
-        content = json.dumps([self.robot, self.settings], sort_keys=True, default=str)
+        """A digest of robot and settings, also of what is in their files."""
+        content = json.dumps([self.robot, self.content, self.settings], sort_keys=True, default=str)
         return sha256(content.encode()).hexdigest()[:16]
 
     @property
@@ -176,7 +175,7 @@ def kinds_of(campaign: CampaignFile, file: PathLike) -> dict[tuple[int, str], Ru
             text = json.dumps([entry.robot, settings], sort_keys=True)
             if text not in known:
                 known[text] = _checked(entry.robot, settings, home, file)
-            kinds[number, variant] = replace(known[text], variant=variant)
+            kinds[number, variant] = replace(known[text], variant=variant, together=int(campaign.joined))
     return kinds
 
 
@@ -185,6 +184,7 @@ def runs_of(
     file: PathLike,
     folder: PathLike | None = None,
     kinds: Mapping[tuple[int, str], Run] | None = None,
+    earlier: Callable[[], Iterable[str]] = tuple,
 ) -> tuple[Run, ...]:
     """All runs of a campaign, in the order of the file, then of the names of the logs.
 
@@ -192,8 +192,9 @@ def runs_of(
         campaign: As read.
         file: Its file: robots are relative to it.
         folder: Where the patterns of logs start, and where logs may arrive later; default the folder of the
-            file, in which each pattern must have a log.
+            file, in which each pattern must have a log, or have had one.
         kinds: As `kinds_of` gives them.
+        earlier: Gives logs of earlier results, which may be gone.
 
     Raises:
         InputError: A robot or settings that no run can have, a pattern without a log, two runs of the same
@@ -211,32 +212,44 @@ def runs_of(
             place="runs.logs",
             remedy=f"write patterns relative to {start}; of a store, repeat the command without --watch",
         )
-    matches = [list(_matches(entry, start, file, may_arrive)) for entry in campaign.runs]
+    matches = [list(_matches(entry, start, file, may_arrive, earlier)) for entry in campaign.runs]
     planned = [
         _run(campaign.runs[number], like, fields, logs)
         for (number, _), like in (kinds or kinds_of(campaign, file)).items()
         for fields, logs in matches[number]
     ]
-    planned = _named_apart(_dated(_with_units(planned), file, may_arrive), file, may_arrive)
+    planned = _named_apart(_dated(planned, file, may_arrive), file, may_arrive)
     if not campaign.joined:
         return tuple(planned)
     counts = Counter(run.individual for run in planned if not run.wrong)
     return tuple(replace(run, together=counts[run.individual]) for run in planned)
 
 
-def _with_units(runs: Sequence[Run]) -> list[Run]:
-    """Robots of different descriptions are different robots, also if their names are the same."""
-    described: dict[str, dict[str, None]] = {}
-    for run in runs:
-        described.setdefault(run.unit, {})[run.robot] = None
-    named: dict[tuple[str, str], str] = {}
-    for unit, robots in described.items():
-        stems = Counter(Path(robot).stem for robot in robots)
-        for robot in robots:
-            stem = Path(robot).stem
-            kind = stem if stems[stem] == 1 else f"{Path(robot).parent.name} {stem}"
-            named[unit, robot] = unit if len(robots) == 1 else f"{kind} {unit}"
-    return [replace(run, unit=named[run.unit, run.robot]) for run in runs]
+def with_robots_apart(
+    runs: Sequence[Run], campaign: CampaignFile, kinds: Mapping[tuple[int, str], Run]
+) -> tuple[Run, ...]:
+    """Robots of different descriptions are different robots, also if their units are the same.
+
+    The name of the description is put before the unit, unless the campaign file shows that no other
+    description has this unit. Logs that are there now do not count: names stay when others arrive.
+    """
+    descriptions = dict.fromkeys(kind.robot for kind in kinds.values())
+    stems = Counter(Path(robot).stem for robot in descriptions)
+    written: dict[str, set[str]] = {}
+    for (number, _), kind in kinds.items():
+        entry = campaign.runs[number]
+        in_paths = FIELD.search(entry.unit) if entry.unit else any("{unit}" in one for one in entry.logs)
+        if not in_paths:
+            written.setdefault(entry.unit or Path(entry.robot).stem, set()).add(kind.robot)
+
+    def apart(run: Run) -> str:
+        path = Path(run.robot)
+        if len(descriptions) == 1 or written.get(run.unit) == {run.robot}:
+            return run.unit
+        kind = path.stem if stems[path.stem] == 1 else f"{path.parent.name} {path.stem}"
+        return kind if run.unit == path.stem else f"{kind} {run.unit}"
+
+    return tuple(replace(run, unit=apart(run)) for run in runs)
 
 
 def _checked(robot: str, settings: Mapping[str, Any], home: Path, file: object) -> Run:
@@ -259,11 +272,21 @@ def _checked(robot: str, settings: Mapping[str, Any], home: Path, file: object) 
         raise InputError(error.text, file=file, place=error.place, remedy=error.remedy) from error
     tree = asked.tree()
     paths = {key: tree[key] for key in ("validate", "unloaded") if key in settings}
-    others = [str(log.file) for log in asked.validate]
-    others += [] if asked.unloaded is None else [asked.unloaded.result]
+    read_from = [] if asked.unloaded is None else [str(asked.unloaded.result)]
     if asked.robot not in builtin_robots():
-        others = [str(asked.robot), *mechanism.sources, *others]
-    return Run("", "", "", str(asked.robot), (), {**settings, **paths}, files=tuple(others))
+        read_from = [str(asked.robot), *mechanism.sources, *read_from]
+    files = (*read_from, *(str(log.file) for log in asked.validate))
+    content = _content(read_from)
+    return Run("", "", "", str(asked.robot), (), {**settings, **paths}, files=files, content=content)
+
+
+def _content(files: Sequence[str]) -> str:
+    """Digest of the content of files; of a result folder that of its parameters."""
+    known = sha256()
+    for file in map(Path, files):
+        place = file / "result.json" if file.is_dir() else file
+        known.update(place.read_bytes() if place.is_file() else b"")
+    return known.hexdigest()
 
 
 def _run(entry: RunEntry, like: Run, fields: Mapping[str, str], logs: tuple[str, ...]) -> Run:
@@ -283,17 +306,17 @@ def folder_name(text: str) -> str:
 
 
 def _filled(text: str, fields: Mapping[str, str]) -> str:
-    return _FIELD.sub(lambda match: fields.get(match[1], match[0]), text)
+    return FIELD.sub(lambda match: fields.get(match[1], match[0]), text)
 
 
 def _matches(
-    entry: RunEntry, start: Path, file: object, may_arrive: bool
+    entry: RunEntry, start: Path, file: object, may_arrive: bool, earlier: Callable[[], Iterable[str]]
 ) -> Iterator[tuple[dict[str, str], tuple[str, ...]]]:
     """The fields of each run, with its logs; without fields all logs are one run."""
     grouped: dict[tuple[tuple[str, str], ...], list[str]] = {}
     for pattern in entry.logs:
-        paths = _paths(pattern, start)
-        if not paths and not may_arrive:
+        paths = paths_of(pattern, start)
+        if not paths and not may_arrive and not any(asks_for(pattern, log) for log in earlier()):
             raise InputError(
                 f"no file matches '{pattern}'",
                 file=file,
@@ -301,7 +324,7 @@ def _matches(
                 remedy="patterns may contain *, **, {unit}, {date}, {run}"
                 + ("" if is_address(pattern) else f"; they start at {start}"),
             )
-        expression = _expression(pattern if is_address(pattern) else str(start / pattern))
+        expression = expression_of(pattern if is_address(pattern) else str(start / pattern))
         for path in paths:
             match = expression.fullmatch(path)
             if match is None and may_arrive:
@@ -317,38 +340,6 @@ def _matches(
             grouped.setdefault(fields, []).append(path)
     for fields, logs in grouped.items():
         yield dict(fields), tuple(logs)
-
-
-def _paths(pattern: str, start: Path) -> list[str]:
-    wanted = _FIELD.sub("*", pattern)
-    if is_address(pattern):
-        return remote_paths(wanted)
-    if not glob.has_magic(wanted) or os.path.lexists(start / wanted):
-        return [str(start / wanted)] if os.path.lexists(start / wanted) else []
-    found = glob.glob(wanted, root_dir=start, recursive=True)
-    if wanted.endswith("**"):  # matches the folder itself, too
-        found = [path for path in found if path and not path.endswith(os.sep)]
-    return sorted(str(start / path) for path in found)
-
-
-def _expression(pattern: str) -> re.Pattern[str]:
-    """A regular expression that reads the fields of a path."""
-    parts: list[str] = []
-    seen: set[str] = set()
-    for piece in re.split(r"(\{(?:unit|date|run)\}|\*\*/?|\*|\?|\[!?\]?[^\]/]*\])", pattern):
-        field_match = _FIELD.fullmatch(piece)
-        if field_match and field_match[1] not in seen:
-            seen.add(field_match[1])
-            parts.append(f"(?P<{field_match[1]}>[^/]+?)")
-        elif field_match:
-            parts.append(f"(?P={field_match[1]})")
-        elif piece.startswith("[") and piece.endswith("]"):  # of a pattern, or part of a name
-            parts.append(f"(?:{fnmatch.translate(piece)[4:-3]}|{re.escape(piece)})")
-        else:
-            parts.append(
-                {"**": ".*", "**/": "(?:.*/)?", "*": "[^/]*", "?": "[^/]"}.get(piece, re.escape(piece))
-            )
-    return re.compile("".join(parts))
 
 
 def _named_apart(runs: Sequence[Run], file: object, may_arrive: bool) -> list[Run]:

@@ -1,10 +1,11 @@
 """Many results together: parameters over time, robots that differ from the others, and the mean of all.
 
 Of one parameter, the values of each robot are tested for a drift and for a step (`trend.py`).
-p-values of all tests are corrected together by Holm's method. A fleet is looked at again when logs arrive: at
-the k-th possible look p is also multiplied by k^2 pi^2 / 6, and as the sum of 6 / (pi k)^2 is one, the
-probability of one or more false alarms in all tables together is below `ALARM`. Between robots,
-a_i = mu + u_i with Var(u_i) = between^2 (random effects).
+p-values of all tests are corrected together by the method of Benjamini and Hochberg: of the alarms, at most
+the part `ALARM` is false on average. Where nothing changes every alarm is false, so `ALARM` is then the
+probability of any. A fleet is looked at again when logs arrive: with n days, p is also multiplied by
+c (n - 2)^2. With c = sum of 1 / j^2 from j = 3 on, the levels of all looks together are `ALARM`. Between
+robots, a_i = mu + u_i with Var(u_i) = between^2 (random effects).
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ from dynid.common.distributions import student_quantile, student_tails
 from dynid.mechanism.drive_terms import DRIVE_TERMS
 from dynid.mechanism.inertia import SYMBOLS
 
-ALARM = 0.05  # probability of any false alarm
+ALARM = 0.05  # expected part of the alarms that are false; where nothing changes, probability of any
+_LOOKS = math.pi**2 / 6.0 - 1.25  # sum of 1 / j^2 from j = LEAST - 2 = 3 on
 _NEAR_ZERO = 300.0  # percent of a mean that is too near zero to be a reference
 
 
@@ -39,7 +41,8 @@ class Change:
         change: Over all dates, in `unit`.
         percent: The same in percent of the mean.
         since: Date of the step, or the first date.
-        p: Corrected probability of such a change by chance.
+        p: Corrected for all tests and looks: the part of false alarms expected among this change and those
+            with a smaller p.
         cause: What all changes of the robot together point to: `friction`, `load` (masses, payloads),
             `gain` (of a drive or its sensor), `offset`; empty: none of these.
     """
@@ -77,10 +80,10 @@ class Pooled:
     Attributes:
         mean, sigma: Of the population, and its deviation.
         between: Deviation between robots.
-        p: Corrected probability of such differences between robots that are alike; None: not tested, as no
-            robot has two days.
-        unlike: Robots that stand apart from most others, with the corrected probability; of fewer than
-            `LEAST_ROBOTS` none is tested.
+        p: Of such differences between robots that are alike, corrected for all parameters; None: not tested,
+            as no robot has two days.
+        unlike: Robots that stand apart from most others, with p corrected for all robots and parameters; of
+            fewer than `LEAST_ROBOTS` none is tested.
     """
 
     variant: str
@@ -191,9 +194,8 @@ def fleet_of(samples: Iterable[Sample]) -> Fleet:
             changes += _tested(series.rows(long), extra, prior.rows(long), factor[long], history)
         if len(series.robots) > 1:
             pooled.append(_pooled(series, extra, prior, history))
-    looks = most - LEAST + 1
-    alarms = _with_causes(_alarms([one.change for one in changes], looks))
-    unproved = "" if alarms or most < 2 else _unproved(changes, looks)
+    alarms = _with_causes(_alarms([one.change for one in changes], most))
+    unproved = "" if alarms or most < 2 else _unproved(changes, most)
     return Fleet(tuple(histories), alarms, _corrected(pooled), unproved)
 
 
@@ -206,18 +208,18 @@ class _Tested:
     freedom: float
 
 
-def _factor(looks: int) -> float:
-    """By which p is multiplied at the look of that number."""
-    return looks**2 * math.pi**2 / 6.0
+def _factor(days: int) -> float:
+    """By which p is multiplied at the look after so many days."""
+    return _LOOKS * (days - 2.0) ** 2
 
 
-def _unproved(tested: Sequence[_Tested], looks: int) -> str:
+def _unproved(tested: Sequence[_Tested], days: int) -> str:
     """Why nothing is reported: few dates prove a change of no size, and that is no all-clear."""
     if not tested:
         return f"changes over time are tested from {LEAST} days of a robot on"
     largest = max(tested, key=lambda one: one.deviations)
     change = largest.change
-    needed = student_quantile(largest.freedom, 1.0 - ALARM / (4.0 * len(tested) * _factor(looks)))
+    needed = student_quantile(largest.freedom, 1.0 - ALARM / (4.0 * len(tested) * _factor(days)))
     return (
         f"no change over time is significant: the largest, a {change.kind} of {change.words} of"
         f" {change.robot} by {change.size}, has {largest.deviations:.3g} sigma; these days and robots need"
@@ -262,7 +264,7 @@ def _tested(
 
 
 def _corrected_p(p: Sequence[float]) -> list[float]:
-    """p-values corrected for the number of tests (Benjamini and Hochberg): the k-th smallest times m / k."""
+    """p-values corrected for their number m (Benjamini and Hochberg): the k-th smallest times m / k."""
     order = np.argsort(p)[::-1]
     shares = len(p) / np.arange(len(p), 0, -1)
     corrected = np.empty(len(p))
@@ -270,9 +272,9 @@ def _corrected_p(p: Sequence[float]) -> list[float]:
     return corrected.tolist()
 
 
-def _alarms(changes: Sequence[Change], looks: int) -> tuple[Change, ...]:
-    """Changes that are not chance, at the look of that number."""
-    corrected = _corrected_p([min(1.0, change.p * _factor(looks)) for change in changes])
+def _alarms(changes: Sequence[Change], days: int) -> tuple[Change, ...]:
+    """Changes that are not chance, at the look after so many days."""
+    corrected = _corrected_p([min(1.0, change.p * _factor(days)) for change in changes])
     alarms = [replace(change, p=p) for change, p in zip(changes, corrected, strict=True) if p < ALARM]
     return tuple(sorted(alarms, key=lambda change: change.p))
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
+from sys import intern
 from typing import Any, NamedTuple
 
 from dynid.campaign.file import Run
@@ -26,7 +27,7 @@ class Entry(NamedTuple):
         digest: Of its inputs.
         outcome: What became of it.
         unit, date, variant, logs: As of the run.
-        kind: `Run.kind` as the campaign file gives robot and settings; empty: written by an older version.
+        kind: `Run.kind`; empty: written by an older version.
     """
 
     digest: str
@@ -71,32 +72,47 @@ def _stamp(place: str) -> Any:
 def read_journal(folder: Path) -> tuple[dict[str, Entry], int]:
     """Name of a run -> its newest entry; and the number of damaged lines, now removed."""
     journal: dict[str, Entry] = {}
-    file = folder / FILE
-    if not file.is_file():
-        return journal, 0
-    content = file.read_bytes()
-    lines = content.splitlines()
-    intact: list[bytes] = []
-    for line in lines:
-        try:
-            entry = json.loads(line)
-            seal = entry.pop("seal")
-            outcome = _outcome(entry["outcome"])
-            is_intact = seal == _sha256(entry)
-            run = {**entry.get("run", {}), "logs": tuple(entry.get("run", {}).get("logs", ()))}
-            finished = Entry(str(entry["digest"]), outcome, **run)
-        except (ValueError, KeyError, TypeError, AttributeError):
-            continue
-        if is_intact:
-            journal[outcome.name] = finished
-            intact.append(line)
-    if len(intact) < len(lines) or not content.endswith(b"\n"):  # the next line must begin a line
-        replace_file(file, b"".join(line + b"\n" for line in intact))
-    return journal, len(lines) - len(intact)
+    file, damaged, line = folder / FILE, 0, b"\n"
+    for line in _lines(file):
+        entry = _entry(line)
+        if entry is None:
+            damaged += 1
+        else:
+            journal[entry.outcome.name] = entry
+    if damaged or not line.endswith(b"\n"):  # the next line must begin a line
+        replace_file(file, b"".join(line.rstrip() + b"\n" for line in _lines(file) if _entry(line)))
+    return journal, damaged
+
+
+def logs_of_journal(folder: Path) -> list[str]:
+    """Logs of all finished runs; the journal is not changed."""
+    entries = map(_entry, _lines(folder / FILE))
+    return [log for entry in entries if entry is not None for log in entry.logs]
+
+
+def _lines(file: Path) -> Iterator[bytes]:
+    """One after the other: all of them would be a large part of what a client needs."""
+    if file.is_file():
+        with file.open("rb") as stream:
+            yield from stream
+
+
+def _entry(line: bytes) -> Entry | None:
+    """A line of the journal; None if it is damaged."""
+    try:
+        entry = json.loads(line)
+        seal = entry.pop("seal")
+        outcome = _outcome(entry["outcome"])
+        run = {**entry.get("run", {}), "logs": tuple(entry.get("run", {}).get("logs", ()))}
+        finished = Entry(str(entry["digest"]), outcome, **run)
+        return finished if seal == _sha256(entry) else None
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
 
 
 def _outcome(entry: Mapping[str, Any]) -> Outcome:
-    parameters = tuple((str(n), str(u), float(v), s) for n, u, v, s in entry["parameters"])
+    # Names and units are the same in all runs: held once, they need no memory for each.
+    parameters = tuple((intern(n), intern(u), float(v), s) for n, u, v, s in entry["parameters"])
     return Outcome(**{**entry, "parameters": parameters, "lengths": tuple(entry.get("lengths", ()))})
 
 

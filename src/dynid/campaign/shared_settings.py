@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from dynid.campaign.file import Run
-from dynid.campaign.stores import local_copies
+from dynid.campaign.work import identified
 from dynid.common.engine import Progress, completed
 from dynid.common.errors import DynidError, InputError
 from dynid.report.output import replace_file
@@ -69,7 +69,7 @@ def shared_settings(
         jobs, cluster: Where choices are computed, as for `completed`.
         progress: Called with a text and the fraction of logs that were asked.
     """
-    runs = [_with(run, _JOINED) if run.together else run for run in runs]
+    runs = _prepared(runs)
     kinds: dict[str, list[Run]] = {}
     for run in runs:
         if not run.wrong:
@@ -85,10 +85,20 @@ def shared_settings(
     if new:
         text = json.dumps({kind: shared._asdict() for kind, shared in known.items()}, indent=2)
         replace_file(file, text.encode())
-    decided = tuple(known[kind] for kind in kinds if kind in known)
-    return tuple(
-        _with(run, known[_kind(run)].settings) if _kind(run) in known else run for run in runs
-    ), decided
+    return _decided(runs, known), tuple(known[kind] for kind in kinds if kind in known)
+
+
+def decided(runs: Iterable[Run], folder: Path) -> tuple[Run, ...]:
+    """The runs with the settings that earlier calls have decided."""
+    return _decided(_prepared(runs), _read(folder / FILE))
+
+
+def _prepared(runs: Iterable[Run]) -> list[Run]:
+    return [_with(run, _JOINED) if run.together else run for run in runs]
+
+
+def _decided(runs: Iterable[Run], known: Mapping[str, Shared]) -> tuple[Run, ...]:
+    return tuple(_with(run, known[_kind(run)].settings) if _kind(run) in known else run for run in runs)
 
 
 def _read(file: Path) -> dict[str, Shared]:
@@ -148,24 +158,25 @@ def _counted(run: Run, votes: Sequence[Mapping[str, Any]]) -> Shared:
 
 
 def favoured_settings(run: Run) -> dict[str, Any] | None:
-    """The drive terms that the logs of a run favour, as in an experiment file; None if it fails.
+    """The drive terms that the logs of a run favour, as in an experiment file; None: they have no vote.
 
-    Those of the description are written out: otherwise each run could still choose others.
+    A log has none if it fails, if its result is bad (a part of it may be broken, and the fleet does not use
+    this result either), or if it is too short to choose. Terms of the description are written out: otherwise
+    each run could still choose others.
     """
-    from dynid.choice.choose import choose
     from dynid.experiment.experiment import experiment_from
     from dynid.mechanism.load import load_robot
-    from dynid.pipeline import read_logs
     from dynid.problem import as_asked
-    from dynid.unknown import Task
 
     try:
-        with local_copies(run.logs) as logs:
-            asked = experiment_from({**run.settings, "robot": run.robot, "logs": list(logs)})
-            robot = as_asked(load_robot(asked.robot), asked)
-            chosen = choose(Task(robot, tuple(read_logs(asked)), asked)).task.experiment.tree()
+        estimate, failure = identified(run)
+        asked = experiment_from({**run.settings, "robot": run.robot, "logs": []})
+        robot = as_asked(load_robot(asked.robot), asked)
     except DynidError:  # the run itself will be set aside with this reason
         return None
+    too_short = any(warning.code == "nothing-chosen" for warning in estimate.warnings)
+    if failure or too_short or estimate.verdict.level == "bad":
+        return None
     own = {owner: list(terms) for owner, terms in robot.drive.items()}
-    drive = chosen.get("drive", own)
+    drive = estimate.provenance["options"].get("drive", own)
     return {"drive": drive} if drive else {}

@@ -32,7 +32,7 @@ _DRAWS = 4000  # series without any change, for the usual scatter about the clos
 _LONG = 40  # dates beyond which it is that of chi-squared
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Sample:
     """One parameter of one result.
 

@@ -77,7 +77,7 @@ def make(run: Run, folder: str) -> Made:
     kept: list[Leaf | str] = []
     try:
         keep = (lambda fit: kept.append(factors_of(fit, run.together))) if run.together else None
-        estimate, failure = _identified(run, keep)
+        estimate, failure = identified(run, keep)
     except Exception as error:  # one broken run must not end a campaign of thousands
         return Made(replace(failed(run, error), seconds=time.monotonic() - began))
     made = _made(run, estimate, failure, folder, time.monotonic() - began)
@@ -109,7 +109,7 @@ def _with_factors(made: Made, leaf: Leaf | str, provenance: Mapping[str, Any]) -
     return replace(made, outcome=kept, factors=content)
 
 
-def _identified(run: Run, fitted: Callable[[Fit], None] | None) -> tuple[Estimate, str]:
+def identified(run: Run, fitted: Callable[[Fit], None] | None = None) -> tuple[Estimate, str]:
     """The estimate, and why it is not reliable; empty if nothing failed."""
     from dynid.experiment.experiment import experiment_from
     from dynid.pipeline import run_experiment

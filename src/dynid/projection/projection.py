@@ -111,7 +111,7 @@ class Group:
         times = np.arange(b) if self.times is None else self.times
         return tuple(zip(runs.tolist(), times.tolist(), strict=True))
 
-    @property
+    @cached_property
     def lasting(self) -> dict[tuple[int, int], int]:
         """The span of the block at each place."""
         spans = [1] * len(self.blocks) if self.spans is None else self.spans.tolist()
