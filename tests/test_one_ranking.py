@@ -26,7 +26,7 @@ def test_check_and_identify_propose_the_same_correction(fault: str) -> None:
         return replace(log, q=q)
 
     if fault == "friction":
-        robot = replace(robot, drive={name: ("Fv",) for name in robot.drive})
+        robot = replace(robot, drive=dict.fromkeys(robot.drive, ("Fv",)))
     fitted, unseen = map(recorded, runs)
     estimate = package.identify(robot, fitted, validate=unseen)
     found = examine(robot, [fitted], Experiment(robot=robot), validate=[unseen])
