@@ -28,8 +28,9 @@ MOST_SAMPLES = 32_768
 _WINDOW = 8.0  # s: resolution 0.125 Hz
 _LEAST = 64  # samples of a window: spectra of fewer say nothing about noise
 _SMOOTHING = 0.5  # Hz
-# Times the resolution of a run: 0.1 % of the power of a line is farther above it, behind the Hann window.
-_BLUR = 1.6
+# Times the resolution of a run: 0.5 % of the power of a line is farther above it, behind the Hann window. With
+# less (0.1 % at 1.6) the bandwidth of a run of some seconds was too low, which no choice by error can mend.
+_BLUR = 1.4
 _FLOOR_BAND = (0.3, 0.48)  # of the sampling rate
 _BANDWIDTHS = 15.0
 _OVER_FLOOR = 4.0  # a periodogram of pure noise, smoothed over a few bins, seldom reaches this
