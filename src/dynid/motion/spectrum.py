@@ -28,8 +28,8 @@ MOST_SAMPLES = 32_768
 _WINDOW = 8.0  # s: resolution 0.125 Hz
 _LEAST = 64  # samples of a window: spectra of fewer say nothing about noise
 _SMOOTHING = 0.5  # Hz
-# Times the resolution of a run: 0.5 % of the power of a line is farther above it, behind the Hann window. With
-# less (0.1 % at 1.6) the bandwidth of a run of some seconds was too low, which no choice by error can mend.
+# Times the resolution of a run: 0.5 % of the power of a line is farther above it, behind the Hann window.
+# With 1.6 (0.1 %) bandwidths of runs of some seconds were too low, which no choice by held-out error can mend.
 _BLUR = 1.4
 _FLOOR_BAND = (0.3, 0.48)  # of the sampling rate
 _BANDWIDTHS = 15.0
