@@ -29,7 +29,7 @@ _WINDOW = 8.0  # s: resolution 0.125 Hz
 _LEAST = 64  # samples of a window: spectra of fewer say nothing about noise
 _SMOOTHING = 0.5  # Hz
 # Times the resolution of a run: 0.5 % of the power of a line is farther above it, behind the Hann window.
-# With 1.6 (0.1 %) bandwidths of runs of some seconds were too low, which no choice by held-out error can mend.
+# With 1.6 (0.1 %) bandwidths of runs of some seconds were too low, which no choice of settings can mend.
 _BLUR = 1.4
 _FLOOR_BAND = (0.3, 0.48)  # of the sampling rate
 _BANDWIDTHS = 15.0
