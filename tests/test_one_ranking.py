@@ -56,3 +56,4 @@ def test_a_stretch_is_left_out_only_if_other_parts_are_then_predicted_better(con
     assert ("the effort of 'elbow' beside it is predicted within" in burst.text) == contact
     assert ("predicted no better" in burst.text) == (not contact)
     assert ("leave it out" in burst.remedy) == contact
+    assert burst.level == ("care" if contact else "good")

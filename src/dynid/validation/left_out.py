@@ -2,7 +2,7 @@
 
 Fits with and without these stretches predict the same samples: parts of the logs beside them, which are left
 out of both fits in turn. A stretch is left out only if the efforts are then predicted better; otherwise it
-stays, and the warning proposes no change.
+stays, and the warning becomes a note without a change: it is not the cause of poor predictions.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from dynid.common.catalogue import Severity
 from dynid.common.errors import DynidError
 from dynid.common.notices import Notice
 from dynid.fit import Fit
@@ -46,7 +47,7 @@ def _tried(fit: Fit, item: Notice) -> Notice:
         text = f"if it is left out, the effort of '{worst}' beside it is predicted within {now:.2g} %"
         return replace(item, text=f"{item.text}; {text}, else {was:.2g} % (parts left out of the fit)")
     text = f"{item.text}; if it is left out, other parts of the logs are predicted no better"
-    return replace(item, text=text, remedy=_KEPT, change={})
+    return replace(item, text=text, remedy=_KEPT, change={}, severity=Severity.NOTE)
 
 
 def _errors(fit: Fit, calm: tuple[Log, ...]) -> tuple[HeldOut, HeldOut]:
