@@ -133,6 +133,7 @@ CAUSES = {
     "test_effort_order.py",
     "test_faults_cli.py",
     "test_faults_signals.py",
+    "test_one_ranking.py",
     "test_pose_columns.py",
     "test_python_use.py",
     "test_residual_tests.py",

@@ -19,7 +19,6 @@ from dynid.choice.choose import (
     _started,
     choose,
     reference,
-    spectra_of,
 )
 from dynid.choice.fold_rows import _WINDOW, _windows
 from dynid.choice.search import Search
@@ -30,6 +29,7 @@ from dynid.experiment.experiment import Experiment, FilterSettings, MaskSettings
 from dynid.experiment.provenance import experiment_of
 from dynid.fit import fit_task
 from dynid.mechanism.parameters import parameter_table
+from dynid.motion.choose import spectra_of
 from dynid.motion.logs import log_from_arrays
 from dynid.motion.spectrum import motion_band
 from dynid.pipeline import identify_logs

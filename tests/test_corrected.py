@@ -248,10 +248,6 @@ def test_a_stretch_is_excluded_in_its_log(tmp_path: Path):
     first, second = load_experiment(tmp_path / "a.yaml").logs
     assert not first.exclude
     assert [list(stretch) for stretch in second.exclude] == [[1.0, 1.5]]
-    # No fit without these samples was compared: the file and the remedy say so.
-    assert "exclude: [[1, 1.5]] (not tried: compare both results)" in corrected_experiment(_with(burst))
-    assert "(not tried here: compare both results)" in burst.remedy
-    assert "not tried" not in corrected_experiment(_with(_LATE))
 
 
 def test_report_and_folder_have_the_file_and_the_command():

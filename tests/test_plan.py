@@ -1,6 +1,7 @@
 """What the data choose, and that the settings win where they speak."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from dynid.motion.plan import plan_motions
 from dynid.motion.settings import ColumnMap as Column
 from dynid.motion.settings import FilterSettings as Filter
 from dynid.motion.settings import MaskSettings as Mask
-from dynid.motion.spectrum import cutoff_of, spectrum
+from dynid.motion.spectrum import cutoff_of, spectrum, spectrum_of_runs
 from tests.arms import arm, motion, platform
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
@@ -234,7 +235,14 @@ def test_a_short_log_beside_a_long_one_does_not_raise_the_cutoff() -> None:
     slow = np.sin(2 * np.pi * 0.2 * t) + 0.4 * np.sin(2 * np.pi * 0.45 * t + 1.0)
     q = (slow + 1e-6 * rng.standard_normal(len(t)))[:, None]
     fast = q + 0.1 * np.sin(2 * np.pi * 3.0 * t)[:, None]
-    alone, short, faster = (spectrum(x, 1e-3) for x in (q, q[:2000], fast[:2000]))
-    assert cutoff_of([short], 1e-3) > 1.5 * cutoff_of([alone], 1e-3)
-    assert cutoff_of([short, alone], 1e-3) < 1.2 * cutoff_of([alone], 1e-3)
-    assert cutoff_of([faster, alone], 1e-3) > 2.0 * cutoff_of([alone], 1e-3)
+
+    def cutoff(*runs: Any) -> float:
+        return cutoff_of([spectrum_of_runs(list(runs), 1e-3)], 1e-3)
+
+    alone = cutoff(q)
+    assert cutoff(q[:2000]) > 1.5 * alone
+    assert cutoff(q[:2000], q) < 1.2 * alone
+    assert cutoff(fast[:2000], q) > 2.0 * alone
+    # Cut into so many runs, or logs: the next line of the spectrum, 0.125 Hz away, is 1.9 Hz of the cutoff.
+    for count in (2, 3, 6):
+        assert cutoff(*np.split(q, count)) == pytest.approx(alone, abs=1.95), count

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from dynid.checks.check import Finished
-from dynid.checks.estimate import negative
+from dynid.checks.estimate import negative, rotors
 from dynid.cli import main
 from dynid.common.errors import InputError, NoResultError
 from dynid.common.notices import notice
@@ -23,6 +23,7 @@ from dynid.experiment.experiment import (
     TieChoice,
     read_experiment,
 )
+from dynid.fit import fit_task
 from dynid.mechanism.inertia import SYMBOLS, is_physical
 from dynid.mechanism.load import load_robot
 from dynid.pipeline import identify, identify_logs, validate_result
@@ -30,9 +31,9 @@ from dynid.report.html import report_html
 from dynid.report.json_file import json_text, read_result, result_document
 from dynid.simulation.prescribed import simulate_log
 from dynid.statistics.estimate import ParameterEstimate
-from dynid.statistics.standard import rotor_test
-from tests.built_in import truth_of
-from tests.systems import parameters, system
+from dynid.unknown import Task
+from tests.built_in import robot_of, truth_of
+from tests.systems import parameters
 
 pytestmark = pytest.mark.usefixtures("no_symbols")
 
@@ -282,20 +283,19 @@ def test_the_same_body_everywhere_is_a_placeholder() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rotors", "felt"), [((-1.0, -0.8, -0.5), False), ((-1.0, -0.8, 0.7), True), ((-1.0, 0.0, 0.0), True)]
+    ("inertia", "sigma", "felt"), [(-0.3, 0.0, False), (-0.3, 5.0, True), (0.3, 0.0, True)]
 )
-def test_rotors_that_are_nowhere_felt_are_said(rotors, felt) -> None:
-    from dynid.estimator.estimator import ESTIMATORS
-
-    rng = np.random.default_rng(0)
-    W = rng.standard_normal((400, 4))
-    table = tuple(
-        replace(one, name=f"{one.symbol}_j{i}", owner=f"j{i}", kind="drive")
-        for i, one in enumerate(parameters(4, symbols=("Ia", "Ia", "Ia", "Fv")))
-    )
-    one = system(W, W @ [*rotors, 1.0] + 0.1 * rng.standard_normal(400), table=table)
-    told = rotor_test(one, ESTIMATORS["wls"](one))
-    assert [notice.code for notice in told] == ([] if felt else ["rotor-not-felt"])
+@pytest.mark.parametrize("estimator", ["wls", "consistent"])
+def test_rotors_that_are_nowhere_felt_are_said(
+    inertia: float, sigma: float, felt: bool, estimator: str
+) -> None:
+    """Intervals are those of the result: lengths that are known to 5 m only hide most signs."""
+    robot = robot_of("ur5")
+    robot = replace(robot, uncertain=dict.fromkeys(robot.geometry, sigma) if sigma else {})
+    truth = {name: inertia if name.startswith("Ia_") else x for name, x in truth_of("ur5").items()}
+    log = log_of(robot, truth, noise=0.05)
+    fit = fit_task(Task(robot, (log,), Experiment(robot=robot, auto="off", estimator=estimator)))
+    assert [remark.code for remark in rotors(Finished(fit))] == ([] if felt else ["rotor-not-felt"])
 
 
 def test_negative_rotors_are_named_by_one_warning() -> None:

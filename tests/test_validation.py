@@ -14,11 +14,14 @@ from dynid.excitation.random_motion import random_fourier
 from dynid.experiment.experiment import Experiment, TieChoice
 from dynid.mechanism.load import load_robot, reference
 from dynid.mechanism.parameters import parameter_table
+from dynid.motion.fingerprint import RECORDED, fingerprint
+from dynid.motion.log import Log
 from dynid.pipeline import identify_logs, validate_result
 from dynid.report.numbers import percent
 from dynid.report.text import print_validation
 from dynid.simulation.prescribed import simulate_log
 from dynid.statistics.estimate_parts import log_error
+from dynid.validation.held_out import _is_among, _unproven
 from tests.built_in import codes
 
 TWIN = """
@@ -280,6 +283,28 @@ def test_same_samples_from_another_file_are_not_independent(robot):
     estimate = identify_logs(robot, [recording], [copy, log(robot, 2)])
     assert [one.independent for one in estimate.validation] == [False, True]
     assert "validation-not-independent" in {notice.code for notice in estimate.warnings}
+
+
+@pytest.mark.parametrize(("share", "found", "said"), [(0.03, True, False), (0.002, False, True)])
+def test_a_part_is_recognised_later_or_said_to_be_too_short(robot, share, found, said):
+    """A result keeps some hashes of a log: a part with three of them is recognised."""
+    recording, rng = log(robot, 1), np.random.default_rng(0)
+    n, width = 60_000, recording.q.shape[1]
+
+    def cut(a: int, b: int) -> Log:
+        q, tau = rng.normal(size=(n, width)), rng.normal(size=(n, recording.tau.shape[1]))
+        parts = {"t": np.arange(n) * recording.dt, "q": q, "tau": tau, "valid": np.ones(n, bool)}
+        return replace(recording, segments=((a, b),), origins={}, **parts)
+
+    whole = cut(0, n)
+    used = [{"samples": list(fingerprint(whole, RECORDED))}]
+    at = int(0.4 * n)
+    part = replace(whole, segments=((at, at + int(share * n)),))
+    assert _is_among(part, fingerprint(part), used) == found
+    assert bool(list(_unproven(part, fingerprint(part), used))) == said
+    other = cut(0, int(0.1 * n))
+    assert not _is_among(other, fingerprint(other), used)
+    assert not list(_unproven(other, fingerprint(other), used))
 
 
 def test_a_part_of_a_log_of_the_fit_is_not_unseen(robot):

@@ -52,6 +52,7 @@ from dynid.validation.held_out import (
     validate_result,
     with_errors,
 )
+from dynid.validation.left_out import with_tried_stretches
 from dynid.validation.unseen import unseen_errors
 from dynid.validation.verdict import verdict_of
 
@@ -192,7 +193,7 @@ def _identified(
         drawing=drawing_of(fit, signals, unseen_problem(), unseen),
     )
     errors = unseen_errors(fit, estimate.signals, estimate.validation)
-    estimate = with_causes(fit, replace(estimate, verdict=errors))
+    estimate = with_tried_stretches(fit, with_causes(fit, replace(estimate, verdict=errors)))
     warnings = with_whole_entries(estimate.warnings, asked.tree().get("columns", {}))
     estimate = replace(estimate, warnings=warnings)
     failure = fit.no_consistent_set or refusal or fit.not_converged

@@ -27,7 +27,7 @@ from dynid.experiment.experiment import Experiment
 from dynid.mechanism.inertia import SYMBOLS
 from dynid.mechanism.parameters import known_columns
 from dynid.problem import Problem
-from dynid.statistics.standard import StandardSet, physical_test, rotor_test, standard_set
+from dynid.statistics.standard import StandardSet, physical_test, standard_set
 
 _LENGTH = 0.3  # [m], converts inertias to masses if there is no prior; only a scale
 
@@ -58,21 +58,19 @@ def realise(
     space = standard_space(problem, experiment, data, linear, options or Consistency())
     space = space if known_root is None else space.less_sure(known_root)
     if options is None:
-        notices = physical_test(space) if linear.status == CONVERGED else ()
-        return linear, None, (*notices, *rotor_test(data.system, linear))
+        return linear, None, physical_test(space) if linear.status == CONVERGED else ()
     closest = nearest_consistent(space, options)
     # Values known by full name come from a result without load, which reports them already.
     standard = standard_set(space, closest, options, problem.mechanism.known if experiment.unloaded else ())
     if constraint is None:
-        notices = (*physical_test(space), *rotor_test(data.system, linear))
-        return linear, standard, (*notices, *standard.notices, *_failed(standard))
+        return linear, standard, (*physical_test(space), *standard.notices, *_failed(standard))
     solution = consistent_solution(data.blocked(), linear, closest, data.G @ closest.chi)
     if known_root is not None:
         # With uncertain known values a larger residual is normal: no warning.
         kept = tuple(remark for remark in solution.notices if remark.code != "consistency-costs")
         solution = replace(solution, notices=kept)
     standard = replace(standard, is_estimate=closest.status == SOLVED)
-    return solution, standard, (*rotor_test(data.system, linear), *standard.notices)
+    return solution, standard, standard.notices
 
 
 def consistent_values(

@@ -26,6 +26,7 @@ CHECKS: Registry[Check] = Registry(
         "Do measured poses contradict the cables?": "dynid.checks.cable_dimensions:poses",
         "What must be asked of this special case?": "dynid.checks.logs:special_case",
         "Does the model explain the efforts?": "dynid.checks.estimate:poor_fit",
+        "Do the efforts contain rotor inertia?": "dynid.checks.estimate:rotors",
         "Are parameters negative that cannot be?": "dynid.checks.estimate:negative",
         "Which parameters are indistinguishable from zero?": "dynid.checks.estimate:weak",
         "Was a validation log used for the fit?": "dynid.checks.estimate:reused",

@@ -35,12 +35,36 @@ _WEAK_PERCENT = 100.0
 _RELEVANT = 0.05  # of the rms of an effort: as much as a good prediction may be wrong
 _MOST_NAMED = 6
 _SAMPLES = 2000  # of every log, along another motion: enough for the size of its efforts
+_FEWEST_ROTORS = 2
 _SMALL = 0.05  # of what an entry of a body could be: known as well as a value to 5 %
 
 
 def poor_fit(finished: Finished) -> Iterable[Notice]:
     """A fit that leaves half of the efforts unexplained."""
     return unexplained(finished.fit.parts.fit, finished.validation)
+
+
+def rotors(finished: Finished) -> Iterable[Notice]:
+    """Rotors that seem to have no inertia: efforts sensed on the link side.
+
+    Asked of base parameters that are a rotor's own, before any bound: at least two, and half of
+    all, below zero beyond their 95 % interval, and none above zero beyond it. Real bodies then
+    fit as well without a rotor: a bound holds it at zero.
+    """
+    fit = finished.fit
+    listed = fit.data.system.parameters
+    # A consistent estimate keeps the deviations of the linear one, about other values.
+    linear = dict(zip((p.name for p in listed), fit.linear.chi.tolist(), strict=True))
+    own = {p.name: p.owner for p in listed if p.symbol in ROTOR and p.name == f"{p.symbol}_{p.owner}"}
+    ends = {
+        p.name: np.array(p.ci95) + linear[p.name] - p.value
+        for p in fit.linear_parts.parameters
+        if p.name in own and p.ci95 is not None
+    }
+    below = [own[name] for name, (_, high) in ends.items() if high < 0.0]
+    above = any(low > 0.0 for low, _ in ends.values())
+    if not above and len(below) >= max(_FEWEST_ROTORS, (len(own) + 1) // 2):
+        yield notice("rotor-not-felt", names=", ".join(below))
 
 
 def negative(finished: Finished) -> Iterable[Notice]:

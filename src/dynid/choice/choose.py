@@ -24,7 +24,7 @@ from dynid.common.notices import Notice, notice
 from dynid.experiment.estimator_choice import rows_without_effort
 from dynid.experiment.experiment import Experiment
 from dynid.mechanism.drive_terms import LOADED, SEARCHED
-from dynid.motion.choose import noise_and_peak, position_spectrum
+from dynid.motion.choose import noise_and_peak, spectra_of
 from dynid.motion.log import Log
 from dynid.motion.plan import MotionPlan
 from dynid.motion.spectrum import Spectrum, core_band, motion_band
@@ -351,17 +351,12 @@ def _table(search: Search, best: Candidate) -> tuple[Candidate, ...]:
 # those of the rule: the other source must be better even on these.
 
 
-def spectra_of(logs: Sequence[Log]) -> list[Spectrum]:
-    """Of the positions of each log."""
-    return [position_spectrum(log) for log in logs]
-
-
 def reference(experiment: Experiment, spectra: Sequence[Spectrum], plans: Sequence[MotionPlan]) -> Experiment:
     """The experiment whose rows judge: its filter and mask are the same for all candidates.
 
     Args:
         experiment: As the user gave it; a cutoff and velocities that are given stay.
-        spectra: Of the positions of each log.
+        spectra: Of the positions.
         plans: Chosen by the rules for single settings.
     """
     core, band, cutoff = core_band(spectra), motion_band(spectra), plans[0].cutoff

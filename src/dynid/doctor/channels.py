@@ -12,7 +12,7 @@ from dynid.common.paged import windows
 from dynid.doctor.diagnosis import Channel, Recording
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import effort_unit, position_unit
-from dynid.motion.choose import extent, extents, position_spectrum, rate_spectrum, spectrum_in
+from dynid.motion.choose import extent, extents, position_spectrum, spectra_of, spectrum_in
 from dynid.motion.fault_scan import resolution
 from dynid.motion.log import Log
 from dynid.motion.motion import Motion, at_rest
@@ -49,7 +49,7 @@ def channels_of(log: Log, mechanism: Mechanism, plan: MotionPlan | None) -> list
     channels = _described(log, "q", log.q, log.position_names, units, position_spectrum(log), speeds)
     if log.dq is not None:
         rates = [f"{unit}/s" for unit in units]
-        channels += _described(log, "dq", log.dq, log.position_names, rates, rate_spectrum(log, log.dq))
+        channels += _described(log, "dq", log.dq, log.position_names, rates, spectra_of([log], "dq")[0])
     if log.effort_present.any():
         forces = [effort_unit(mechanism, name) for name in log.effort_names]
         tau = spectrum_in(log, np.nan_to_num(log.tau))

@@ -182,6 +182,7 @@ def spectrum_figure(log: Log, plan: MotionPlan, anchor: str) -> Figure:
     """Power of each velocity over frequency; a line marks the cutoff of the low-pass on coordinates."""
     names = log.position_names[:_MOST_PANELS]
     velocities = [np.diff(q[:, : len(names)], axis=0) / log.dt for q in middle_parts(log, log.q)]
+    velocities = [v - v.mean(axis=0) for v in velocities]
     window = min(max(map(len, velocities)), max(64, round(_SPECTRUM_SECONDS / log.dt)))
     f, power = welch(velocities, log.dt, window)
     rows = spread(len(f) - 1, _POINTS) + 1

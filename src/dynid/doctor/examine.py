@@ -28,13 +28,14 @@ from dynid.experiment.experiment import Experiment, experiment_from
 from dynid.mechanism.drive_terms import DRIVE_TERMS
 from dynid.mechanism.load import load_robot, reference
 from dynid.mechanism.mechanism import Mechanism
-from dynid.motion.log import Log
+from dynid.motion.log import Log, named_apart
 from dynid.motion.logs import LogSource
 from dynid.motion.plan import MotionPlan
 from dynid.motion.sources import each_log
 from dynid.pipeline import identify_logs
 from dynid.problem import Progress, as_asked, as_log, prepare
 from dynid.statistics.estimate import NOT_TESTED, Estimate
+from dynid.validation.folds import split_hold_out
 
 # Of single parameters, and of how they were found: not of the logs.
 _OF_PARAMETERS = codes_with("parameters")
@@ -69,8 +70,8 @@ def check(
 
 def check_experiment(experiment: Experiment, progress: Progress | None = None) -> Diagnosis:
     """Examine the logs of an experiment, those to validate on as well."""
-    sources = (*experiment.logs, *experiment.validate)
-    return examine(load_robot(experiment.robot), sources, experiment, progress)
+    robot = load_robot(experiment.robot)
+    return examine(robot, experiment.logs, experiment, progress, experiment.validate)
 
 
 @dataclass(eq=False)
@@ -86,47 +87,60 @@ def examine(
     sources: Sequence[LogSource],
     experiment: Experiment,
     progress: Progress | None = None,
+    validate: Sequence[LogSource] = (),
 ) -> Diagnosis:
-    """The diagnosis of logs: each step goes on after a refusal as far as it can."""
+    """The diagnosis of logs: each step goes on after a refusal as far as it can.
+
+    The fit is that of `identify`, with the settings that it chooses, so that both name the same corrections.
+
+    Args:
+        mechanism: The robot.
+        sources: Logs to fit.
+        experiment: Settings.
+        progress: Called with a stage and the fraction of it done.
+        validate: Logs to predict.
+    """
     mechanism = as_asked(mechanism, experiment)
     names = tuple(
         dict.fromkeys([*mechanism.coordinates, *(actuator.name for actuator in mechanism.actuators)])
     )
-    asked = experiment.changed(auto="off", force=True, gate=None, cross_validate=None)
+    asked = experiment.changed(force=True, gate=None, cross_validate=None)
     with forced():
-        read = _read(mechanism, sources, asked, names)
-        plans, failed = _plans(mechanism, read.logs, asked) if read.logs else ((), None)
+        read, unseen = (_read(mechanism, listed, asked, names) for listed in (sources, validate))
+        logs = named_apart([*read.logs, *unseen.logs])
+        plans, failed = _plans(mechanism, logs, asked) if logs else ((), None)
         estimate, refused = None, failed
         if read.logs and failed is None:
-            estimate, refused = _fitted(mechanism, read.logs, asked, progress)
-    channels = _channels(mechanism, read.logs, plans)
-    of_logs = list(_of_logs(mechanism, read.logs, plans, channels, names))
-    at_rest = 0 < len(read.logs) <= sum(found.code == _AT_REST for found in of_logs)
+            count = len(read.logs)
+            estimate, refused = _fitted(mechanism, logs[:count], logs[count:], asked, progress)
+    channels = _channels(mechanism, logs, plans)
+    of_logs = list(_of_logs(mechanism, logs, plans, channels, names))
+    at_rest = 0 < len(logs) <= sum(found.code == _AT_REST for found in of_logs)
     if at_rest:
         of_logs = [
             replace(found, severity=Severity.STOP) if found.code == _AT_REST else found for found in of_logs
         ]
-    findings = [*read.findings, *of_logs]
+    findings = [*read.findings, *unseen.findings, *of_logs]
     if refused is not None:
         findings.append(refusal(refused, names))
-    doubts = check_logs(read.logs, mechanism)
+    doubts = check_logs(logs, mechanism)
     findings += [finding_of(item, names) for item in doubts]
     if estimate is None:
         findings += [finding_of(item, names) for item in mechanism.notices]
     else:
         # Without motion a fit shows no fault of the input: it explains noise.
-        findings += () if at_rest else _of_fit(estimate, names, read.logs, {item.code for item in doubts})
-        findings += _of_excitation(estimate, mechanism, channels, names, read.logs, asked)
-    padded = plans or (None,) * len(read.logs)
+        findings += () if at_rest else _of_fit(estimate, names, logs, {item.code for item in doubts})
+        findings += _of_excitation(estimate, mechanism, channels, names, logs, asked)
+    padded = plans or (None,) * len(logs)
     return Diagnosis(
         robot=mechanism.name,
         findings=worst_first(findings),
-        recordings=tuple(recording(log, plan) for log, plan in zip(read.logs, padded, strict=True)),
+        recordings=tuple(recording(log, plan) for log, plan in zip(logs, padded, strict=True)),
         channels=tuple(channels),
         tests=() if estimate is None else estimate.residual_tests,
         excitation=None if estimate is None else excitation_of(estimate),
         residual_percent=None if estimate is None else estimate.fit.residual_percent,
-        logs=tuple(read.logs),
+        logs=tuple(logs),
         plans=tuple(plans),
         estimate=estimate,
     )
@@ -162,11 +176,16 @@ def _plans(
 
 
 def _fitted(
-    mechanism: Mechanism, logs: Sequence[Log], experiment: Experiment, progress: Progress | None
+    mechanism: Mechanism,
+    logs: Sequence[Log],
+    unseen: Sequence[Log],
+    experiment: Experiment,
+    progress: Progress | None,
 ) -> tuple[Estimate | None, InputError | None]:
     """The estimate, also one that is no result; the error where there is none."""
     try:
-        return identify_logs(mechanism, logs, (), experiment, progress), None
+        logs, unseen = split_hold_out(logs, unseen, experiment.hold_out)
+        return identify_logs(mechanism, logs, unseen, experiment, progress), None
     except NoResultError as error:
         return error.estimate, None if error.estimate is not None else InputError(error.message)
     except InputError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 from weakref import WeakKeyDictionary, ref
 
 import numpy as np
@@ -20,6 +21,7 @@ from dynid.motion.spectrum import Spectrum, cutoff_of, middles, motion_band, spe
 RATIO_TOLERANCE = 0.05
 WARN, REFUSE = 0.2, 0.5  # relative rms difference
 _LATE = 0.02  # relative rms difference by a delay alone; controllers of good arms have up to 0.014
+_ONE_RATE = 0.01  # relative: clocks of logs of one rate differ by less
 _EXCITED = 0.05  # of the fastest coordinate; slower coordinates cannot be compared
 _STILL = 1e-4  # rad/s or m/s, 20 degrees an hour: a log without motion contains only noise
 _HINTS = {
@@ -42,23 +44,49 @@ def spectrum_in(log: Log, x: Float[Array, "n m"]) -> Spectrum:
     return spectrum_of_runs(middle_parts(log, x), log.dt)
 
 
-# Spectra take most of the time of a plan, and one log is planned for several settings.
-_POSITIONS: WeakKeyDictionary[Log, Spectrum] = WeakKeyDictionary()
-_RATES: WeakKeyDictionary[Log, Spectrum] = WeakKeyDictionary()
+# Spectra take most of the time of a plan, and logs are planned for several settings. By the first of them,
+# then by the signal and the identities of all.
+_Known = dict[tuple[str, ...], tuple[list[ref[Log]], Spectrum]]
+_KNOWN: WeakKeyDictionary[Log, _Known] = WeakKeyDictionary()
+
+
+def spectra_of(logs: Sequence[Log], signal: Literal["q", "dq"] = "q") -> list[Spectrum]:
+    """Spectra of the positions or measured rates of logs; one for all logs of one sampling rate."""
+    return [_spectrum_of(group, signal) for group in by_rate(logs)]
+
+
+def by_rate(logs: Sequence[Log]) -> list[list[Log]]:
+    """Logs of one sampling rate together, in their order."""
+    groups: list[list[Log]] = []
+    for log in logs:
+        near = (group for group in groups if abs(group[0].dt - log.dt) < _ONE_RATE * log.dt)
+        group = next(near, None)
+        groups.append([log]) if group is None else group.append(log)
+    return groups
+
+
+def _spectrum_of(logs: Sequence[Log], signal: Literal["q", "dq"]) -> Spectrum:
+    known, key = _KNOWN.setdefault(logs[0], {}), (signal, *(str(id(log)) for log in logs))
+    if key not in known or [entry() for entry in known[key][0]] != list(logs):
+        parts = _middles(logs, signal)
+        known[key] = [ref(log) for log in logs], spectrum_of_runs(parts, logs[0].dt)
+    return known[key][1]
+
+
+def _middles(logs: Sequence[Log], signal: Literal["q", "dq"]) -> list[Float[Array, "_ m"]]:
+    """A signal in the middle of the runs of all logs, which are laid end to end for this."""
+    ends = np.cumsum([0, *(len(log.t) for log in logs)]).tolist()
+    runs = [(a + end, b + end) for log, end in zip(logs, ends, strict=False) for a, b in log.segments]
+    found = []
+    for part in middles(runs, logs[0].dt):
+        k = int(np.searchsorted(ends, part.start, side="right")) - 1
+        found.append(np.asarray(getattr(logs[k], signal)[part.start - ends[k] : part.stop - ends[k]], float))
+    return found
 
 
 def position_spectrum(log: Log) -> Spectrum:
     """Spectrum of the positions of a log."""
-    if log not in _POSITIONS:
-        _POSITIONS[log] = spectrum_in(log, log.q)
-    return _POSITIONS[log]
-
-
-def rate_spectrum(log: Log, dq: Float[Array, "n m"]) -> Spectrum:
-    """Spectrum of the measured velocities `dq` of a log."""
-    if log not in _RATES:
-        _RATES[log] = spectrum_in(log, dq)
-    return _RATES[log]
+    return spectra_of([log])[0]
 
 
 # By the arrays, which excerpts of a log share with it; an entry ends with the first of them.
@@ -118,7 +146,7 @@ def cutoff_for_measured(
     """
     if filter.cutoff is not None:
         return cutoff, why
-    rate_spectra = [rate_spectrum(log, log.dq) for log in logs if log.dq is not None]
+    rate_spectra = spectra_of([log for log in logs if log.dq is not None], "dq")
     sinks = [float(np.median(s.sink[s.moving])) for s in rate_spectra if s.moving.any()]
     band = motion_band(spectra)
     if not sinks or not np.isfinite(band):
@@ -166,20 +194,23 @@ def noise_and_peak(
     a measured velocity with density S gives S fc.
 
     Returns:
-        Two arrays of shape (m,), in [rad/s] or [m/s]: the largest over the logs.
+        Two arrays of shape (m,), in [rad/s] or [m/s]; the noise is the largest over the sampling rates.
     """
-    noise, peak = [], []
-    for log, log_spectrum in zip(logs, spectra, strict=True):
-        band = 0.5 / log.dt if filter.kind == "none" else cutoff
-        if velocity == "measured" and log.dq is not None:
-            dq = middle_parts(log, log.dq)
-            noise.append(np.sqrt(rate_spectrum(log, log.dq).floor * band))
+    noise, speeds = [], []
+    for group, of_group in zip(by_rate(logs), spectra, strict=True):
+        dt = group[0].dt
+        band = 0.5 / dt if filter.kind == "none" else cutoff
+        if velocity == "measured" and all(log.dq is not None for log in group):
+            noise.append(np.sqrt(spectra_of(group, "dq")[0].floor * band))
+            speeds += [np.abs(dq) for log in group if log.dq is not None for dq in middle_parts(log, log.dq)]
         else:
-            smooth = _low_pass(filter, log, cutoff)
-            dq = [differentiate(smooth(q), log.dt, derivative) for q in middle_parts(log, log.q)]
-            noise.append(2 * np.pi * np.sqrt(log_spectrum.floor * band**3 / 3))
-        peak.append(np.quantile(np.abs(np.concatenate(dq)), 0.995, axis=0))
-    return np.max(noise, axis=0), np.max(peak, axis=0)
+            noise.append(2 * np.pi * np.sqrt(of_group.floor * band**3 / 3))
+            speeds += [
+                np.abs(differentiate(_low_pass(filter, log, cutoff)(q), log.dt, derivative))
+                for log in group
+                for q in middle_parts(log, log.q)
+            ]
+    return np.max(noise, axis=0), np.quantile(np.concatenate(speeds), 0.995, axis=0)
 
 
 def _compared(filter: FilterSettings, log: Log, cutoff: float, derivative: str) -> list[Notice]:

@@ -13,7 +13,7 @@ import numpy as np
 from dynid.common.arrays import Array, Float
 from dynid.motion.log import Log
 
-RECORDED = 64  # hashes in a result: parts from 5 % of a log are found again
+RECORDED = 256  # hashes in a result: parts from about 1.5 % of a log are found again
 _KEPT = 4096  # in memory: parts from 0.1 % of a log
 _DIGITS = 9  # decimal places: files round, and readers differ in the last bit
 _ENOUGH = 3  # shared hashes: simulated joints at rest may be equal by chance
@@ -47,6 +47,13 @@ def shares_samples(first: Collection[str], second: Collection[str]) -> bool:
     counts = [sum(value <= complete for value in values) for values in (first, second)]
     least = max(min(_ENOUGH, len(first), len(second)), _SHARE * min(counts))
     return len(set(first) & set(second)) >= least
+
+
+def comparable(one: Collection[str], other: Collection[str]) -> bool:
+    """Whether `shares_samples` finds the first log if it is a part of the second: few hashes show nothing."""
+    if not one or not other:
+        return False
+    return sum(value <= max(other) for value in one) >= min(_ENOUGH, len(one), len(other))
 
 
 def _hashes(x: Float[Array, "n c"]) -> Array:

@@ -18,7 +18,7 @@ from dynid.motion.choose import (
     choose_velocity,
     cutoff_for_measured,
     noise_and_peak,
-    position_spectrum,
+    spectra_of,
 )
 from dynid.motion.differentiate import STENCILS
 from dynid.motion.filters import check_cutoff, samples
@@ -130,7 +130,7 @@ def plan_motions(
 
     Rules for missing settings:
 
-    - cutoff: see `cutoff_of`, over the spectra of all logs;
+    - cutoff: see `cutoff_of`, over the spectrum of all logs together;
     - derivative: 7-point, since the low-pass has removed the noise that longer formulas would amplify;
     - velocity: measured if every log has it and it agrees with the positions;
     - edge: 2 / cutoff seconds at order 4 where accelerations come from positions, 1 / cutoff where
@@ -145,7 +145,7 @@ def plan_motions(
     """
     if not logs:
         raise InputError("no logs to plan for")
-    spectra = [position_spectrum(log) for log in logs]
+    spectra = spectra_of(logs)
     unit = position_unit(mechanism, logs[0].position_names)
     cutoff, why = choose_cutoff(filter, logs, spectra, unit)
     derivative = filter.derivative or _DEFAULT_DERIVATIVE

@@ -9,7 +9,10 @@ least the spacing of the harmonics of a periodic motion;
 - bandwidth: the frequency below which 99.9 % of the velocity power above the noise is found;
 - core: the same for 99 %.
 
-All runs of a log count, by their duration: none is typical of the others, and their order means nothing.
+All runs count, by their duration: none is typical of the others, and their order means nothing. How motion is
+cut into runs and logs hardly matters: frequencies are those of the whole duration, and the mean velocity that
+is left out is that of all runs. The mean of a short run is motion. A short run blurs every frequency upwards;
+its spectrum is moved down by as much.
 """
 
 from __future__ import annotations
@@ -25,7 +28,9 @@ MOST_SAMPLES = 32_768
 _WINDOW = 8.0  # s: resolution 0.125 Hz
 _LEAST = 64  # samples of a window: spectra of fewer say nothing about noise
 _SMOOTHING = 0.5  # Hz
-_HANN = 2.0  # times the resolution: half of the width of a line behind the Hann window
+# Times the resolution of a run: 0.5 % of the power of a line is farther above it, behind the Hann window.
+# With 1.6 (0.1 %) bandwidths of runs of some seconds were too low, which no choice of settings can mend.
+_BLUR = 1.4
 _FLOOR_BAND = (0.3, 0.48)  # of the sampling rate
 _BANDWIDTHS = 15.0
 _OVER_FLOOR = 4.0  # a periodogram of pure noise, smoothed over a few bins, seldom reaches this
@@ -41,7 +46,6 @@ class Spectrum:
         sigma: Standard deviation of the position noise, shape (m,), in [rad] or [m].
         sink, bandwidth, core: Frequencies of the module's text, shape (m,), in [Hz].
         moving: Coordinates that move, shape (m,).
-        line: Half of the width of a single frequency in this spectrum, in [Hz]: short logs blur it.
     """
 
     floor: Float[Array, "m"]
@@ -50,7 +54,6 @@ class Spectrum:
     bandwidth: Float[Array, "m"]
     core: Float[Array, "m"]
     moving: Bool[Array, "m"]
-    line: float = 0.0
 
     @property
     def motion_bandwidth(self) -> float:
@@ -96,16 +99,27 @@ def spectrum(q: Float[Array, "n m"], dt: float) -> Spectrum:
 def spectrum_of_runs(runs: Sequence[Float[Array, "_ m"]], dt: float) -> Spectrum:
     """Estimate noise and bandwidth of all runs together."""
     velocities = [np.diff(np.asarray(q, dtype=float), axis=0) / dt for q in runs]
-    window = min(max(map(len, velocities)), max(_LEAST, round(_WINDOW / dt)))
-    f, power = welch(velocities, dt, window)
+    n = sum(map(len, velocities))
+    mean = np.sum([v.sum(axis=0) for v in velocities], axis=0) / n
+    window = min(n, max(_LEAST, round(_WINDOW / dt)))
+    blurred: dict[int, list[Float[Array, "_ m"]]] = {}
+    for v in velocities:
+        blurred.setdefault(max(0, round(_BLUR * (window / len(v) - 1.0))), []).append(v - mean)
+    shares = {bins: sum(map(len, some)) / n for bins, some in blurred.items()}
+    powers = {bins: shares[bins] * welch(some, dt, window)[1][1:] for bins, some in blurred.items()}
+    f, power = np.fft.rfftfreq(window, dt)[1:], np.sum(list(powers.values()), axis=0)
     m = power.shape[1]
-    f, power = f[1:], power[1:]
     gain = (2.0 / dt * np.sin(np.pi * f * dt))[:, None] ** 2  # |1 - z|^2 / dt^2
     density = power / gain
     band = (f > _FLOOR_BAND[0] / dt) & (f < _FLOOR_BAND[1] / dt)
     floor = np.median(density[band], axis=0) if band.any() else np.zeros(m)
     sink = _sinks(f, density, floor, power)
-    excess = np.where(np.arange(len(f))[:, None] <= sink, np.maximum(power - 3.0 * floor * gain, 0.0), 0.0)
+    moved = np.arange(len(f))[:, None] <= sink
+    excess = np.zeros_like(power)
+    for bins, part in powers.items():
+        above = np.where(moved, np.maximum(part - 3.0 * shares[bins] * floor * gain, 0.0), 0.0)
+        excess[0] += above[:bins].sum(axis=0)
+        excess[: len(f) - bins] += above[bins:]
     total = np.cumsum(excess, axis=0)
     speed = np.sqrt(total[-1] * (f[1] - f[0] if len(f) > 1 else 1.0))
     return Spectrum(
@@ -115,28 +129,17 @@ def spectrum_of_runs(runs: Sequence[Float[Array, "_ m"]], dt: float) -> Spectrum
         bandwidth=_holding(f, total, 0.999),
         core=_holding(f, total, 0.99),
         moving=(total[-1] > 0.0) & (speed > 0.02 * np.max(speed, initial=0.0)),
-        line=_HANN / (max(window, 1) * dt),
     )
 
 
 def motion_band(spectra: Sequence[Spectrum]) -> float:
-    """Bandwidth of the fastest log, in [Hz]; NaN where nothing moves."""
-    return _fastest(spectra, [s.motion_bandwidth for s in spectra])
+    """Bandwidth of the fastest, in [Hz]; NaN where nothing moves."""
+    return max((s.motion_bandwidth for s in spectra if s.moving.any()), default=float("nan"))
 
 
 def core_band(spectra: Sequence[Spectrum]) -> float:
     """As `motion_band`, for 99 % of the motion; NaN where nothing moves."""
-    return _fastest(spectra, [s.motion_core for s in spectra])
-
-
-def _fastest(spectra: Sequence[Spectrum], bands: Sequence[float]) -> float:
-    """Largest bandwidth, without what blurs shorter logs more than the longest one.
-
-    Two seconds beside ten are no faster because a line of their spectrum is five times as wide.
-    """
-    lines = [s.line for s in spectra if s.moving.any()]
-    pairs = zip(spectra, bands, strict=True)
-    return max((band - s.line + min(lines) for s, band in pairs if s.moving.any()), default=float("nan"))
+    return max((s.motion_core for s in spectra if s.moving.any()), default=float("nan"))
 
 
 def welch(
@@ -144,8 +147,8 @@ def welch(
 ) -> tuple[Float[Array, "k"], Float[Array, "k m"]]:
     """Frequencies in [Hz], and the one-sided power density of every column, shape (k, m), in [unit^2/Hz].
 
-    Welch's method: mean over stretches of `window` samples that overlap by half, each without its mean and
-    weighted by a Hann window. A shorter run is one stretch, which counts by its length.
+    Welch's method: mean over stretches of `window` samples that overlap by half, each weighted by a Hann
+    window. A shorter run is one stretch, which counts by its length.
     """
     power, total = np.zeros((window // 2 + 1, runs[0].shape[1])), 0
     for x in runs:
@@ -153,8 +156,7 @@ def welch(
         taper = 0.5 - 0.5 * np.cos(2.0 * np.pi * np.arange(size) / size)[:, None]
         weight = size * dt / float(np.sum(taper**2))
         for start in range(0, len(x) - size + 1, size - size // 2):
-            part = x[start : start + size]
-            lines = np.fft.rfft(taper * (part - part.mean(axis=0)), n=window, axis=0)
+            lines = np.fft.rfft(taper * x[start : start + size], n=window, axis=0)
             power += weight * np.abs(lines) ** 2
             total += size
     power /= total

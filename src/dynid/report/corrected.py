@@ -49,7 +49,6 @@ def corrected_experiment(estimate: Estimate) -> str:
     reasons = first_reasons(estimate)[0]
     lines = [
         f"#   reason {k} ({reasons[k - 1].code}): {in_file(reasons[k - 1].change).replace('`', '')}"
-        + (" (not tried: compare both results)" if leaves_out(reasons[k - 1].change) else "")
         for k in numbers
     ]
     head = _TEXT.format(changes="\n".join(lines), file=FILE)
@@ -72,11 +71,6 @@ def proposed_change(estimate: Estimate) -> tuple[Change, tuple[int, ...]]:
         elif k == 1:
             break
     return change, tuple(numbers)
-
-
-def leaves_out(change: Change) -> bool:
-    """Whether it leaves parts of logs out. Fits of other samples cannot be compared with the one here."""
-    return any("exclude" in entry for entry in change.get("logs", {}).values())
 
 
 def change_words(estimate: Estimate) -> str:

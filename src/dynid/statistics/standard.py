@@ -19,11 +19,7 @@ from dynid.common.notices import Notice, eased, notice
 from dynid.estimator.consistent import Consistent, physical_distance
 from dynid.estimator.semidefinite import SOLVED, TOLERANCE
 from dynid.estimator.settings import Consistency
-from dynid.estimator.solution import Solution
 from dynid.estimator.standard_space import StandardSpace
-from dynid.mechanism.drive_terms import ROTOR
-from dynid.projection.projection import System
-from dynid.statistics.uncertainty import interval95
 
 FROM_DATA = 0.5
 _PLACEHOLDERS = 3  # so many equal inertials are no measurement
@@ -140,7 +136,6 @@ _UNLIKELY = 1e-3  # significance level
 # Sigma, rms: model errors of good real arms give 1 to 3, exchanged payloads and wrong units hundreds.
 _IMPOSSIBLE = 10.0
 _MOST_PARAMETERS = 1000  # beyond, the test would outlast the identification
-_FEWEST_ROTORS = 2
 
 
 def physical_test(space: StandardSpace) -> tuple[Notice, ...]:
@@ -157,21 +152,3 @@ def physical_test(space: StandardSpace) -> tuple[Notice, ...]:
     rms = distance / np.sqrt(len(space.estimate))
     remark = notice("not-physical", rms=rms, count=len(space.estimate), change={"estimator": "consistent"})
     return (remark if rms > _IMPOSSIBLE else eased(remark),)
-
-
-def rotor_test(system: System, linear: Solution) -> tuple[Notice, ...]:
-    """A warning where rotors seem to have no inertia: efforts sensed on the link side.
-
-    Asked of base parameters that are a rotor's own, before any bound: at least two, and half of
-    all, below zero beyond their 95 % interval, and none above zero beyond it. Real bodies then
-    fit as well without a rotor: a bound holds it at zero.
-    """
-    ci95 = interval95(linear.chi, linear.covariance, linear.dof)
-    rotors = [
-        i for i, p in enumerate(system.parameters) if p.symbol in ROTOR and p.name == f"{p.symbol}_{p.owner}"
-    ]
-    below = [system.parameters[i].owner for i in rotors if ci95[i, 1] < 0]
-    above = any(ci95[i, 0] > 0 for i in rotors)
-    if above or len(below) < max(_FEWEST_ROTORS, (len(rotors) + 1) // 2):
-        return ()
-    return (notice("rotor-not-felt", names=", ".join(below)),)

@@ -5,9 +5,11 @@ chi_A their least-squares parameters and rho_j the residual of effort j in A, in
 
     log i contradicts the others A      if rho_j(chi of all) is large and rho_j(chi_A) is far smaller
 
-for some effort j. What the model lacks in log i alone (friction, contacts) leaves rho_j about as it is. Each
-fit follows from the triangular factors of the logs, without a pass over the samples. Of two logs each may
-contradict the other: then both are corrected in turn.
+for some effort j, and if the squares of all rho_j together are less than half. A model that leaves the others
+unexplained shows no contradiction: few rows of one effort may fit by chance. What the model lacks in log i
+alone (friction, contacts) leaves rho_j about as it is. Each fit follows from the triangular factors of the
+logs, without a pass over the samples. Of two logs each may contradict the other: then both are corrected in
+turn.
 """
 
 from __future__ import annotations
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
 
 _POOR = 0.05  # of an effort is left over in the other logs: wrong columns leave more
 _BETTER = 4.0  # times less without the log: what a model lacks stays
+_EXPLAINED = 0.5  # of the squares that all efforts of the other logs leave over: less remains without the log
 _MOST_REMOVED = 3  # logs
 _GAIN = 2.0  # times less is left over with a factor of an effort: it is worth a fit
 _OF_PEAK = 10.0  # percent: wrong columns leave more
@@ -105,20 +108,33 @@ def contradiction_beside_bursts(
 
 
 def _beside_bursts(logs: tuple[Log, ...], notices: Sequence[Notice]) -> tuple[Log, ...]:
-    """The logs without the stretches that a burst (a contact) disturbs; one that is disturbed whole stays."""
-    disturbed: dict[str, list[list[float]]] = {}
+    """The logs without the stretches that a burst (a contact) disturbs."""
     for remark in notices:
-        for name, entry in remark.change.get("logs", {}).items() if remark.code == "burst" else ():
-            disturbed.setdefault(name, []).extend(entry.get("exclude", ()))
+        logs = calm_logs(logs, remark) if remark.code == "burst" else logs
+    return logs
+
+
+def calm_logs(logs: tuple[Log, ...], item: Notice) -> tuple[Log, ...]:
+    """The logs without the stretches that a warning names; one that would be left out whole stays."""
+    windows = stretches_of(item)
 
     def calm(log: Log) -> Log:
-        windows = tuple((start, stop) for start, stop in disturbed.get(log.name, ()))
         try:
-            return windowed(log, LogEntry(file=log.name, exclude=windows)) if windows else log
+            return windowed(log, LogEntry(file=log.name, exclude=windows.get(log.name, ())))
         except DynidError:
             return log
 
     return tuple(map(calm, logs))
+
+
+def stretches_of(item: Notice) -> dict[str, tuple[tuple[float, float], ...]]:
+    """Log -> stretches that are left out, in [s]."""
+    logs = item.change.get("logs", {})
+    return {
+        name: tuple((start, stop) for start, stop in entry["exclude"])
+        for name, entry in logs.items()
+        if "exclude" in entry
+    }
 
 
 def corrected_trials(found: Contradiction, before: LinearFit, logs: Sequence[Log]) -> Iterator[Hypothesis]:
@@ -195,7 +211,7 @@ class _Logs:
         """What logs in the fit do to the others; None if it is little."""
         before, after = self.left_over(self.names, others), self.left_over(others, others)
         wrong = (before > _POOR) & (before > _BETTER * after)
-        if not np.any(wrong):
+        if not np.any(wrong) or np.sum(after**2) > _EXPLAINED * np.sum(before**2):
             return None
         worst = int(np.argmax(np.where(wrong, before, 0.0)))
         with_them, without = (100.0 * float(left[worst]) for left in (before, after))

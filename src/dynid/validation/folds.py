@@ -50,7 +50,7 @@ def last_part(logs: Sequence[Log], share: float = LAST_SHARE) -> tuple[Fold, ...
             if begin < stop:
                 held.append((i, begin, stop))
                 left -= stop - begin
-    return (_fold(f"last {100 * share:.3g} %", logs, held),)
+    return (fold_of(f"last {100 * share:.3g} %", logs, held),)
 
 
 def split_hold_out(
@@ -90,7 +90,7 @@ def folds(logs: Sequence[Log], count: int = FOLDS) -> tuple[Fold, ...]:
             bounds = np.linspace(start, stop, count + 1).astype(int).tolist()
             for k in range(count):
                 parts[k].append((i, bounds[k], bounds[k + 1]))
-    return tuple(_fold(f"fold {k + 1} of {count}", logs, held) for k, held in enumerate(parts))
+    return tuple(fold_of(f"fold {k + 1} of {count}", logs, held) for k, held in enumerate(parts))
 
 
 def joined_folds(logs: Sequence[Log], count: int) -> tuple[Fold, ...]:
@@ -109,10 +109,11 @@ def joined_folds(logs: Sequence[Log], count: int) -> tuple[Fold, ...]:
                 first, last = (start + round(x / logs[i].dt) for x in (a, b))
                 if first < last:
                     parts[k].append((i, first, last))
-    return tuple(_fold(f"fold {k + 1} of {count}", logs, held) for k, held in enumerate(parts))
+    return tuple(fold_of(f"fold {k + 1} of {count}", logs, held) for k, held in enumerate(parts))
 
 
-def _fold(name: str, logs: Sequence[Log], held: Sequence[_Piece]) -> Fold:
+def fold_of(name: str, logs: Sequence[Log], held: Sequence[_Piece]) -> Fold:
+    """Some pieces of logs held out, and all other samples."""
     fitted, unseen = {}, {}
     for i, log in enumerate(logs):
         out = sorted((start, stop) for k, start, stop in held if k == i)

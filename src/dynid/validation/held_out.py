@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +17,7 @@ from dynid.conditioning.lowpass import RowFilter
 from dynid.experiment.experiment import Experiment, FilterSettings
 from dynid.experiment.provenance import fitted_inputs, recorded_loads, unloaded_inputs
 from dynid.mechanism.mechanism import Mechanism
-from dynid.motion.fingerprint import fingerprint, shares_samples
+from dynid.motion.fingerprint import comparable, fingerprint, shares_samples
 from dynid.motion.log import Log
 from dynid.motion.logs import LogSource
 from dynid.motion.plan import MotionPlan
@@ -263,23 +263,30 @@ def predict(problem: Problem, chi: Float[Array, "p"], used: Sequence[Mapping[str
                 remedy="leave this log out, or check its speeds and effort columns",
             )
         groups = tuple(group for group in _groups(problem, logged, efforts.directions) if group.n_rows)
-        independent = not _is_among(log, used)
+        own = fingerprint(log) if used else ()
+        independent = not _is_among(log, own, used)
         off = float("nan") if simulated else logged.percent
-        notices = (*log.notices, *source.notices)
+        notices = (*log.notices, *source.notices, *(_unproven(log, own, used) if independent else ()))
         checked.append(Validation(log.name, independent, filtered.percent, off, groups, notices, runs))
         shown.append(_with_tension(problem, source, rows, chi, filtered.signals))
     return tuple(checked), tuple(shown)
 
 
-def _is_among(log: Log, used: Sequence[Mapping[str, Any]]) -> bool:
+def _is_among(log: Log, own: Collection[str], used: Sequence[Mapping[str, Any]]) -> bool:
     """Whether samples of a log, or the file where no samples were recorded, are in one of the fit."""
-    own = fingerprint(log) if used else ()
     return any(
         shares_samples(own, entry["samples"])
         if entry.get("samples")
         else log.sha256 is not None and log.sha256 == entry.get("sha256")
         for entry in used
     )
+
+
+def _unproven(log: Log, own: Collection[str], used: Sequence[Mapping[str, Any]]) -> Iterator[Notice]:
+    """That a log is too short to be recognised if it is a part of one of the fit."""
+    known = [entry["samples"] for entry in used if entry.get("samples")]
+    if not all(comparable(own, samples) for samples in known):
+        yield notice("validation-unproven", log=log.name)
 
 
 def _groups(problem: Problem, prediction: Prediction, directions: Directions) -> tuple[GroupFit, ...]:

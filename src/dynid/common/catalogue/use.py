@@ -18,6 +18,11 @@ VALIDATION = {
             "compare on logs used by none of them",
         ),
     ),
+    "validation-unproven": note(
+        "a log is too short to show whether it is a part of a log of the fit",
+        "log '{log}' is very short beside the logs of the fit: nothing would show that it is a part of one",
+        "validate on a longer log, or make sure that this one was not used",
+    ),
     "poor-prediction": stop(
         "check payload, units, zeros and signs of the poorly predicted log",
         "model error {percent:.2g} % of the peak ({worst}){compared}",

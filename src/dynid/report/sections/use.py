@@ -13,7 +13,6 @@ from dynid.report.corrected import (
     FILE,
     change_words,
     corrected_experiment,
-    leaves_out,
     proposed_change,
     whole_change,
 )
@@ -197,12 +196,10 @@ def _run_corrected(estimate: Estimate, numbers: Sequence[int]) -> str:
     """The first step where the experiment is corrected: check, and run it."""
     many = len(numbers) > 1
     what = f"reason{'s' if many else ''} {listed([str(k) for k in numbers])}" if numbers else "the reason"
-    left_out = leaves_out(proposed_change(estimate)[0])
-    contact = " (was there a contact or collision at these times?)" if left_out else ""
     return (
-        f"check whether {what} {'are' if many else 'is'} true of your robot{contact}. If so, run the"
-        f" experiment that is corrected{change_words(estimate)}: `dynid identify {FILE} --out ../corrected`; "
-        + ("it leaves out these times: compare both results" if left_out else "go on with its report")
+        f"check whether {what} {'are' if many else 'is'} true of your robot. If so, run the"
+        f" experiment that is corrected{change_words(estimate)}: `dynid identify {FILE} --out ../corrected`;"
+        " go on with its report"
     )
 
 
