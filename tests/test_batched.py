@@ -81,6 +81,7 @@ SINGLE = {
     "kinematics:_expand",
     "kinematics:_fixed",
     "mechanism:_inertial_fault",
+    "mechanism:_principal",
     "mechanism:is_physical",
     "motion:_settled",
     "motion:disturbed",
