@@ -23,6 +23,7 @@ from dynid.experiment.tasks import ExciteSettings
 from dynid.mechanism.collision_shapes import along_axis, around_box
 from dynid.mechanism.frame import Frame, rpy_matrix
 from dynid.mechanism.load import load_robot
+from dynid.report.robot_view import drawn_on
 
 QUICK = {"starts": 1, "hops": 0, "period": 4.0}
 # Two links that swing in the vertical plane x z above a floor; the shoulder is at a height of 0.6 m.
