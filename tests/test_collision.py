@@ -278,6 +278,14 @@ def test_no_motion_is_refused_for_a_floor_that_is_only_assumed(tmp_path: Path) -
         excite(str(file), ExciteSettings(**QUICK))  # type: ignore[arg-type]
 
 
+def test_a_journal_of_a_run_without_floor_is_no_reason_to_drop_the_floor(tmp_path: Path) -> None:
+    file, journal = tmp_path / "pendulum.yaml", tmp_path / "starts.jsonl"
+    file.write_text(PENDULUM)
+    excite(str(file), ExciteSettings(**QUICK, floor="none"), journal=journal)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="another run"):
+        excite(str(file), ExciteSettings(**QUICK), journal=journal)  # type: ignore[arg-type]
+
+
 def test_a_given_floor_is_normal_to_gravity(tmp_path: Path) -> None:
     """On a wall, `up` is the x axis of the base here: elbow and tip by plane trigonometry."""
     file = tmp_path / "pendulum.yaml"
