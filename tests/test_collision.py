@@ -279,6 +279,14 @@ def test_no_motion_is_refused_for_a_floor_that_is_only_assumed(tmp_path: Path) -
         excite(str(file), ExciteSettings(**QUICK))  # type: ignore[arg-type]
 
 
+def test_a_journal_of_a_run_without_floor_is_no_reason_to_drop_the_floor(tmp_path: Path) -> None:
+    file, journal = tmp_path / "pendulum.yaml", tmp_path / "starts.jsonl"
+    file.write_text(PENDULUM)
+    excite(str(file), ExciteSettings(**QUICK, floor="none"), journal=journal)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="another run"):
+        excite(str(file), ExciteSettings(**QUICK), journal=journal)  # type: ignore[arg-type]
+
+
 def test_a_given_floor_is_normal_to_gravity(tmp_path: Path) -> None:
     """On a wall, `up` is the x axis of the base here: elbow and tip by plane trigonometry."""
     file = tmp_path / "pendulum.yaml"
@@ -342,7 +350,7 @@ def test_bodies_keep_the_clearance_and_the_page_shows_it(tmp_path: Path) -> None
     page = report_page(found)
     scene = drawn_on(page)
     assert scene is not None
-    assert (scene["floor"], scene["up"]) == (-0.2, [0.0, 0.0, 1.0])
+    assert (scene["floor"], scene["assumed"], scene["up"]) == (-0.2, False, [0.0, 0.0, 1.0])
     assert "smallest distance to the floor" in page
     with pytest.raises(InputError, match="clearance"):
         ExciteSettings(clearance=-0.01).check()
