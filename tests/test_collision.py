@@ -194,6 +194,22 @@ def test_a_motion_keeps_above_the_floor_that_it_would_hit(tmp_path: Path) -> Non
     assert not excitation_document(off)["collision"]["checked"]
 
 
+@pytest.mark.parametrize("name", ["ur5", "panda", "scara"])
+def test_built_in_arms_have_capsules_of_their_own(name: str) -> None:
+    """Nothing is assumed, nothing always touches, and every capsule is near a joint of its body."""
+    inputs, _ = plan_inputs(name, ExciteSettings(**QUICK))  # type: ignore[arg-type]
+    check = make_plan(inputs).check
+    assert {note.code for note in check.notices()} == {"floor-assumed"}
+    robot = check.shaped.robot
+    assert set(robot.capsules) == {"base", *robot.bodies}
+    for body, capsules in robot.capsules.items():
+        joints = [joint.placement.p for joint in robot.joints if joint.parent == body and body != "base"]
+        points = np.array([np.zeros(3), *joints])
+        for end in (end for capsule in capsules for end in (capsule.start, capsule.end)):
+            # 0.31 m: the joints of link 5 of panda are at the wrist, and it begins at the elbow.
+            assert np.linalg.norm(points - end, axis=1).min() < 0.32
+
+
 def planned_floor(robot: str, **settings: object) -> tuple[float | None, str]:
     inputs, _ = plan_inputs(robot, ExciteSettings(**{**QUICK, **settings}))  # type: ignore[arg-type]
     floor = make_plan(inputs).check.floor
