@@ -64,7 +64,7 @@ def test_37_positions_that_jump_and_return_are_filled() -> None:
     alone = rng.choice(np.arange(20, len(t) - 40, 25), 40, replace=False)
     # Two or three in a row, and two with a good sample or two between them.
     together = np.array([201, 202, 406, 407, 408, 611, 613, 816, 819])
-    at = np.union1d(alone, together)
+    at = np.union1d(alone, [*together, 2, len(t) - 3])
     at = at[np.abs(q[at, 0]) > 0.1]  # a zero beside others is none
     jumping = q.copy()
     jumping[at, 0] = 0.0

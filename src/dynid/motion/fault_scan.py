@@ -105,7 +105,9 @@ def spikes(
                 at = part.first + _spikes_of(filled(part.rows[known_facts.column]), *limit, smooth)
                 at = at[(at >= part.start) & (at < part.stop)]
                 hits.append(at[np.isfinite(values[at, known_facts.column])])
-    begins = np.zeros(0, int) if breaks is None else np.flatnonzero(breaks)
+    begins = (
+        np.zeros(0, int) if breaks is None else 1 + np.flatnonzero(breaks[1:])
+    )  # nothing before the first
     return [_inside(np.concatenate(hits), begins) for hits in places]
 
 
