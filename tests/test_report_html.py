@@ -464,7 +464,7 @@ def test_where_all_are_predicted_well_the_worst_joint_is_that_of_the_first_reaso
     whole = estimate()
     rows = [replace(row, level="good") for row in whole.verdict.joints]
     rows[0] = replace(rows[0], error_percent=2.0)
-    named = notice("friction-speed", joint=JOINTS[3], percent=11.0)
+    named = notice("friction-speed", joint=JOINTS[3], percent=11.0, entry="")
 
     def shown(*reasons, **first):
         joints = (replace(rows[0], **first), *rows[1:])
@@ -486,7 +486,7 @@ def _judged_page(*joints: JointVerdict) -> str:
 def test_the_verdict_answers_use_worst_joint_and_data():
     """The residual that papers give is lower on the page: one percentage is enough for the first screen."""
     whole = estimate()
-    named = notice("friction-speed", joint=JOINTS[3], percent=11.0)
+    named = notice("friction-speed", joint=JOINTS[3], percent=11.0, entry="")
     for level, use in (("care", "Usable for"), ("bad", "Judged for")):
         verdict = replace(whole.verdict, level=level, reasons=(named,))
         body = _words(str(section(replace(whole, verdict=verdict)).body))

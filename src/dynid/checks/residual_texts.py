@@ -58,7 +58,9 @@ def _plain_notice(suspect: Suspect, problem: Problem, delays: Mapping[str, float
     percent = 100.0 * (1.0 - np.sqrt(1.0 - min(suspect.explains, 1.0)))
     if suspect.test == "load":
         return notice("friction-load", joint=suspect.about, size=size, percent=percent)
-    return notice("friction-speed", joint=suspect.about, percent=percent)
+    terms = problem.mechanism.drive.get(suspect.about, ("Fv", "Fs"))
+    entry = f"`drive: {{{suspect.about}: [{', '.join(dict.fromkeys((*terms, 'Fr')))}]}}`"
+    return notice("friction-speed", joint=suspect.about, percent=percent, entry=entry)
 
 
 def _turned(suspect: Suspect) -> Notice:
