@@ -75,7 +75,7 @@ def peaks(estimate: Estimate) -> str:
 def unseen(estimate: Estimate) -> str:
     """What the verdict counts: without a validation log, parts of the same logs."""
     fresh = any(prediction.independent for prediction in estimate.validation)
-    return "unseen motion is" if fresh else "left-out parts of the same logs are"
+    return "unseen motion" if fresh else "left-out parts of the same logs"
 
 
 def quality(parameter: ParameterEstimate) -> Quality:
@@ -153,12 +153,11 @@ def evidence(estimate: Estimate) -> str:
 
 
 def worst_of(estimate: Estimate) -> str:
-    """`worst joint (in % of its peak)`, or what else is predicted; `suspect` where a reason names another."""
+    """`worst joint in %`, or what else is predicted; `suspect` where a reason names another."""
     found, kind = worst_joint(estimate), compared(estimate)
     if found is not None and found.error_percent < max(row.error_percent for row in estimate.verdict.joints):
         return "suspect"
-    what = {"effort": "joint", "power": "error"}.get(kind, kind)
-    return f"worst {what} (in % of {'its' if what == 'joint' else 'the'} peak)"
+    return {"effort": "worst joint in %", "power": "worst error"}.get(kind, f"worst {kind} in %")
 
 
 def size_of(joint: JointVerdict) -> str:

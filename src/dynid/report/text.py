@@ -191,7 +191,7 @@ def _print_joints(out: Console, estimate: Estimate) -> None:
     for row, *cells in zip(shown, *kept.values(), strict=True):
         style = {row.level: _LEVELS[row.level]}
         table.add_row(*(_text(cell, style.get(cell, "")) for cell in cells))
-    what = unseen(estimate).rpartition(" ")[0].capitalize()
+    what = unseen(estimate).capitalize()
     _titled(out, f"{what}; model error: rms without sensor noise, % of the {peaks(estimate)}", table)
 
 

@@ -146,7 +146,7 @@ def _headline(level: str, purpose: str, joints: Sequence[JointVerdict], what: st
     if level == "bad" or not joints:
         return text
     largest = max(joint.error_percent for joint in joints)
-    text += f": {what} predicted with an rms error up to {max(largest, 0.1):.2g} % of the {of}"
+    text += f": rms error on {what} up to {max(largest, 0.1):.2g} % of the {of}"
     if level == "good":
         return text
     if all(joint.level == "good" for joint in joints):

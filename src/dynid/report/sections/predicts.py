@@ -43,7 +43,7 @@ _QUESTIONS = {
     "mounting": ("is the sensor mounted differently?", 1.0, ""),
     "speed": ("is friction wrong at some speeds?", 100.0, "% of the squared residual"),
     "white": ("is the residual correlated in time?", 1.0, "correlation"),
-    "zero": ("is the zero of the joint off?", 1.0, ""),
+    "zero": ("is the zero of the joint off (correction)?", 1.0, ""),
 }
 _SHOWN = {"s": (1e3, "ms"), "m": (1e3, "mm"), "rad": (math.degrees(1.0), "degrees")}  # as warnings say it
 _MEASURED = {"power": "measured power", "wrench": "measured wrenches", "equation": "load of 1 kg"}
@@ -77,7 +77,7 @@ def section(estimate: Estimate) -> Section:
         total=len(used) + len(unseen),
         kind=kind,
         what=compared(estimate),
-        counted=counted(estimate).rpartition(" ")[0],
+        counted=counted(estimate),
         flagged=flagged,
         memory=_memory(used, flagged),
         tension=tension_part(estimate, most),

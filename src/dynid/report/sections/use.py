@@ -81,7 +81,7 @@ def section(estimate: Estimate) -> Section:
         else _KINDS.get(kind, _USES[""]),
         kind=kind,
         refused=not all(body["exported"] for body in estimate.bodies),
-        counted=unseen(estimate).rpartition(" ")[0],
+        counted=unseen(estimate),
         unit=verdict.joints[0].unit if len({joint.unit for joint in verdict.joints}) == 1 else "",
         words={**_WORDS, "bad": "input wrong"} if spoiled else _WORDS,
         limits=LIMITS.get(verdict.purpose, LIMITS[""]),
