@@ -132,7 +132,7 @@ def test_of_many_logs_all_are_listed_and_three_are_plotted():
     assert "log00" in words
     assert all(f"Log 'log{i}'" in words for i in (37, 38, 39))  # the largest errors
     assert "Log 'log36'" not in words
-    assert "from 40 simulated logs (log00, log01, log02, ...)" in words
+    assert "from 40 simulated logs ('log00', 'log01', 'log02', ...)" in words
 
 
 def _specs(page: _Page) -> dict[str, dict]:
