@@ -51,7 +51,7 @@ def cell(line: Line, name: str) -> str:
     value = getattr(line, name)
     if name == "label":
         return f"{value} (failed)" if line.failed else str(value)
-    if name == "model_percent" and value is None:
+    if name in _ERRORS[1:3] and value is None and line.verdict and not line.failed:
         return "no validation log"
     if value is None or value == "":
         return "-"

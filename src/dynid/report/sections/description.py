@@ -80,7 +80,7 @@ def _meaning(test: DescriptionTest, left: float) -> str:
     if test.p > _CHANCE:
         return "no better than chance"
     if left > _MOST_OF_IT:
-        return f"small, but no chance: {percent(100.0 - left)} % smaller"
+        return f"rms residual {percent(100.0 - left)} % smaller, not by chance"
     return "explains most of it" if left < _HALF else "explains a part of it"
 
 
