@@ -86,7 +86,9 @@ def test_wrong_channels_come_first_and_consequences_last_even_if_they_are_worse(
 
 
 def test_the_printed_findings_use_the_width_and_name_each_fact_once() -> None:
-    texts = gathered([notice("friction-speed", joint=name, percent=p) for name, p in (("a", 28), ("b", 9))])
+    texts = gathered(
+        [notice("friction-speed", joint=name, percent=p, entry="") for name, p in (("a", 28), ("b", 9))]
+    )
     (text,) = [item.text for item in texts]
     assert text.endswith("better friction terms reduce its rms by 28 %; likewise 'b' (9 %)")
     found = worst_first(

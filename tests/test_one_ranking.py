@@ -53,7 +53,7 @@ def test_a_stretch_is_left_out_only_if_other_parts_are_then_predicted_better(con
     warned = replace(fabricated(), warnings=(notice("burst", times=8.0, shown=log.name, change=change),))
     (burst,) = with_tried_stretches(fit, warned).warnings
     assert burst.change == (change if contact else {})
-    assert ("the effort of 'elbow' beside it is predicted within" in burst.text) == contact
+    assert ("the rms error of 'elbow' beside it is" in burst.text) == contact
     assert ("predicted no better" in burst.text) == (not contact)
     assert ("leave it out" in burst.remedy) == contact
     assert burst.level == ("care" if contact else "good")

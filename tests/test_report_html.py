@@ -132,7 +132,7 @@ def test_of_many_logs_all_are_listed_and_three_are_plotted():
     assert "log00" in words
     assert all(f"Log 'log{i}'" in words for i in (37, 38, 39))  # the largest errors
     assert "Log 'log36'" not in words
-    assert "from 40 simulated logs (log00, log01, log02, ...)" in words
+    assert "from 40 simulated logs ('log00', 'log01', 'log02', ...)" in words
 
 
 def _specs(page: _Page) -> dict[str, dict]:
@@ -456,7 +456,7 @@ def test_one_worst_joint_is_named():
     large = replace(second, error_percent=1.1, error_rms=0.3, noise_floor=0.0)
     other = replace(third, error_percent=0.5, error_rms=9.0, noise_floor=0.0, unit="N")
     page = _judged_page(small, large, other)
-    assert f"Worst joint {small.name} : error 0.04 N m (6.9 %). Judged on" in page
+    assert f"Worst joint in % {small.name} : error 0.04 N m (6.9 %). Judged on" in page
 
 
 def test_where_all_are_predicted_well_the_worst_joint_is_that_of_the_first_reason():
@@ -464,7 +464,7 @@ def test_where_all_are_predicted_well_the_worst_joint_is_that_of_the_first_reaso
     whole = estimate()
     rows = [replace(row, level="good") for row in whole.verdict.joints]
     rows[0] = replace(rows[0], error_percent=2.0)
-    named = notice("friction-speed", joint=JOINTS[3], percent=11.0)
+    named = notice("friction-speed", joint=JOINTS[3], percent=11.0, entry="")
 
     def shown(*reasons, **first):
         joints = (replace(rows[0], **first), *rows[1:])
@@ -486,7 +486,7 @@ def _judged_page(*joints: JointVerdict) -> str:
 def test_the_verdict_answers_use_worst_joint_and_data():
     """The residual that papers give is lower on the page: one percentage is enough for the first screen."""
     whole = estimate()
-    named = notice("friction-speed", joint=JOINTS[3], percent=11.0)
+    named = notice("friction-speed", joint=JOINTS[3], percent=11.0, entry="")
     for level, use in (("care", "Usable for"), ("bad", "Judged for")):
         verdict = replace(whole.verdict, level=level, reasons=(named,))
         body = _words(str(section(replace(whole, verdict=verdict)).body))
@@ -512,7 +512,7 @@ def test_every_effort_has_its_peak_beside_its_percentage():
     whole = estimate()
     judged = tuple(replace(row, peak=12.3 + i) for i, row in enumerate(whole.verdict.joints))
     text = _words(str(section(replace(whole, verdict=replace(whole.verdict, joints=judged))).body))
-    assert "model error [N m] % of peak peak" in text
+    assert "model error [N m] % of peak peak [N m]" in text
     first, last = ((row.error_rms**2 - row.noise_floor**2) ** 0.5 for row in (judged[0], judged[-1]))
     assert f": error {first:.2g} N m of a peak of 12.3 N m (1.4 %)." in text
     assert f"{last:.2g} 1.4 17.3" in text
@@ -556,13 +556,13 @@ def test_a_zero_has_one_probability_whatever_asks_for_it():
         ),
         hypotheses=(
             DescriptionTest("as described", 1.0, 1.0),
-            DescriptionTest("zero of 'joint_2' off by 0.05 rad", 0.98, 0.0029),
+            DescriptionTest("zero of 'joint_2' corrected by +0.05 rad", 0.98, 0.0029),
         ),
     )
     text = _words(report_html(whole))
     flagged = text.partition("Flagged faults")[2]
-    assert "joint_ 2 is the zero of the joint off? 2.86 degrees 1.72 to 4.01 < 0.0001" in flagged
-    assert "joint_ 3 is the zero of the joint off? 0.573 degrees -0.573 to 1.72 0.31" in flagged
+    assert "joint_ 2 is the zero of the joint off (correction)? 2.86 degrees 1.72 to 4.01 < 0.0001" in flagged
+    assert "joint_ 3 is the zero of the joint off (correction)? 0.573 degrees -0.573 to 1.72 0.31" in flagged
     assert "0.0029" not in flagged
     assert "zero of 'joint_ 2' 98 no better than chance" in flagged
 
@@ -614,7 +614,7 @@ def test_reasons_are_named_by_their_numbers_and_parameters_as_in_the_reason():
     assert "Find the effect first (reason 1), then look again" in text
     listed = text.partition("(reason 3 of the verdict); 95 % intervals, which contain zero:")[2]
     assert listed.replace("_ ", "_").startswith(f" {named} : \N{MINUS SIGN}")
-    assert "do not count reason 2 of the verdict" in text
+    assert "The intervals ignore reason 2 of the verdict" in text
 
 
 def test_the_correction_that_leaves_least_is_named():
@@ -627,6 +627,18 @@ def test_the_correction_that_leaves_least_is_named():
 
     assert note(99.7, 96.0) == "no correction explains the logs: the best leaves 96 % of the residual"
     assert note(60.0, 40.0).endswith("most probable cause: gain of joint_1 (leaves 40 % of the residual)")
+
+
+def test_a_small_correction_has_the_words_of_its_reason_and_worse_ones_are_no_rows():
+    """A reason named a correction, and the table said that it explains hardly anything."""
+    tests = (
+        DescriptionTest("zero of 'joint_2' corrected by -0.145 rad", 0.926, 1e-9),
+        DescriptionTest("zero of 'joint_3' corrected by +0.1 rad", 1.02, 1e-9),
+        DescriptionTest("as described", 1.0, 1.0),
+    )
+    text = _words(str(description(replace(estimate(), hypotheses=tests)).body))
+    assert "zero of 'joint_ 2' corrected by -0.145 rad 93 rms residual 7.4 % smaller, not by chance" in text
+    assert "These explain the logs worse: zero of 'joint_3'." in text
 
 
 def test_a_section_with_a_finding_is_open():

@@ -9,6 +9,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 from dynid.conditioning.lowpass import row_filter
 from dynid.excitation.random_motion import random_fourier, random_motion
@@ -21,7 +22,8 @@ from dynid.pipeline import identify_logs, validate_result
 from dynid.problem import prepare
 from dynid.report.csv_file import signals_csv
 from dynid.report.html import report_html
-from dynid.report.sections.predicts import tension_summary
+from dynid.report.sections.predicts import tension_summary, without_tension
+from dynid.report.text import print_verdict
 from dynid.simulation.prescribed import simulate_log
 from dynid.statistics.prediction import predict_rows, unfiltered
 from dynid.statistics.tension import tension_of
@@ -259,6 +261,20 @@ def test_signals_and_report_show_what_was_found() -> None:
     assert strained.off_percent < 1.0  # noise-free
     unstrained = tension_summary("log", estimate.signals[1].tension)
     assert unstrained.share_percent < 0.1
+
+
+@pytest.mark.parametrize("model", ["power", "inverse"])
+def test_a_redundant_robot_is_not_said_to_predict_single_motors(model: str) -> None:
+    """The power does not show the internal tension, and no model predicts it."""
+    found = estimate_of(model)
+    told = without_tension(found)
+    assert told.startswith("Single motor efforts only where the internal tension is measured or commanded")
+    page, out = report_html(found), Console(width=400, file=io.StringIO())
+    print_verdict(out, found)
+    assert told in page
+    assert told in out.file.getvalue()
+    assert ("predicting torques and feedforward" in page) == (model == "inverse")
+    assert without_tension(replace(found, verdict=replace(found.verdict, level="bad"))) == ""
 
 
 def test_later_validation_has_the_same_signals() -> None:

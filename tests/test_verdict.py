@@ -187,8 +187,21 @@ def test_the_worse_reason_comes_first_and_a_cause_is_as_bad_as_its_symptom(judge
     found = judged(unseen(error=2.4), late, burst)
     shown = [(one.code, one.level) for one in found.reasons]
     assert shown == [("burst", "bad"), ("joint-error", "bad"), ("friction-load", "care")]
+    assert "burst" not in found.reasons[1].text  # it names another joint
     found = judged(unseen(), late, burst)
     assert [(one.code, one.level) for one in found.reasons] == [("burst", "care"), ("friction-load", "care")]
+
+
+def test_a_large_error_names_the_burst_of_its_joint(judged) -> None:
+    """A spike of 400 N m was in the plots, and the reason was a list of what to check."""
+    burst = replace(
+        notice("burst", times=8.0, shown="log at t = 2.2 s (elbow, joint_1)", change={}),
+        text="the residual rises: log at t = 2.2 s (elbow, joint_1); if it is left out, nothing changes",
+    )
+    (found,) = [one for one in judged(unseen(error=2.4), burst).reasons if one.code == "joint-error"]
+    assert found.text.endswith(
+        "; the residual of joint_1 has a burst (see burst): if it is left out, nothing changes"
+    )
 
 
 @pytest.mark.parametrize(("error", "level"), [(0.1, "care"), (1.4, "care"), (2.4, "bad")])

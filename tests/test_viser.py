@@ -169,7 +169,7 @@ def test_residuals_of_a_result_are_colours(browser: Browser) -> None:
     colours = {tuple(one["updates"]["color"]) for _, one in found if "color" in one.get("updates", {})}
     assert len(colours) > 1
     assert any(
-        "largest residual now" in one["updates"]["text"]
+        "largest residual now, noise included" in one["updates"]["text"]
         for _, one in found
         if "text" in one.get("updates", {})
     )

@@ -12,10 +12,13 @@ from dynid.checks.fault_columns import ALL, TURNED, Suspect, delay_change, zero_
 from dynid.common.change import rounded
 from dynid.common.notices import Notice, notice
 from dynid.mechanism.description import current, unknown_change, unknown_entry
+from dynid.mechanism.drive_terms import FRICTION_SETS, LOADED, PLAIN_FRICTION
 from dynid.mechanism.force_sensor import COMPONENTS
 from dynid.problem import Problem
 
 _NONSENSE = 0.5
+# Single terms that follow the speed, to be added to plain friction.
+_OVER_SPEED = tuple(x[-1] for x in FRICTION_SETS if len(x) == len(PLAIN_FRICTION) + 1 and x[-1] not in LOADED)
 
 
 def suspect_notice(suspect: Suspect, problem: Problem, delays: Mapping[str, float]) -> Notice:
@@ -58,7 +61,10 @@ def _plain_notice(suspect: Suspect, problem: Problem, delays: Mapping[str, float
     percent = 100.0 * (1.0 - np.sqrt(1.0 - min(suspect.explains, 1.0)))
     if suspect.test == "load":
         return notice("friction-load", joint=suspect.about, size=size, percent=percent)
-    return notice("friction-speed", joint=suspect.about, percent=percent)
+    terms = problem.mechanism.drive.get(suspect.about, PLAIN_FRICTION)
+    wanted = (*terms, *[symbol for symbol in _OVER_SPEED if symbol not in terms][:1])
+    entry = f"`drive: {{{suspect.about}: [{', '.join(wanted)}]}}`"
+    return notice("friction-speed", joint=suspect.about, percent=percent, entry=entry)
 
 
 def _turned(suspect: Suspect) -> Notice:

@@ -51,6 +51,8 @@ def cell(line: Line, name: str) -> str:
     value = getattr(line, name)
     if name == "label":
         return f"{value} (failed)" if line.failed else str(value)
+    if name in _ERRORS[1:3] and value is None and line.verdict and not line.failed:
+        return "no validation log"
     if value is None or value == "":
         return "-"
     if name == "date":
@@ -75,7 +77,8 @@ def difference_text(comparison: Comparison) -> str:
         few = ": only few parts of a log determine its sigma" if (largest.z or 0.0) > _SURPRISING else ""
         return (
             f"No significant difference between the results: {tested} parameters were tested. The largest,"
-            f" {number(largest.z, 2)} sigma of {largest.name}, can be chance (p {probability(p)} after"
+            f" {number(largest.z, 2)} sigma of {largest.name}, can be chance"
+            f" (p {probability(largest.p or 0.0)} alone, p {probability(p)} after"
             f" correction for all tests){few}."
         )
     days = _days([line.date for line in comparison.lines])
@@ -181,7 +184,8 @@ def _error_figure(comparison: Comparison) -> Figure | None:
 def _efforts(comparison: Comparison) -> Section | None:
     names = list(dict.fromkeys(name for line in comparison.lines for name in line.by_effort))
     lines = [line for line in comparison.lines if line.by_effort]
-    if not names:
+    differ = any(warned.code == "logs-differ" for warned in comparison.warnings)
+    if not names or differ or len(lines) < 2:  # nothing to rank
         return None
     series = []
     for k, fit in enumerate(lines[: len(PALETTE)]):

@@ -56,8 +56,9 @@ def _log_names(estimate: Estimate) -> str:
     if not names:
         return ""
     more = ", ..." if len(names) > _MOST_LOGS else ""
+    shown = ", ".join(f"'{name}'" for name in names[:_MOST_LOGS])
     noun = "simulated log" if estimate.truth else "log"
-    return f"{plural(len(names), noun)} ({', '.join(names[:_MOST_LOGS])}{more})"
+    return f"{plural(len(names), noun)} ({shown}{more})"
 
 
 def notebook_html(estimate: Estimate) -> str:

@@ -65,7 +65,10 @@ def effort_figure(
             series.insert(0, stack("s", parts))
         panels.append(panel(series, _title(signals, i), _TIME))
     areas = (
-        " Coloured areas: the parts of the prediction; their sum is the predicted effort." if terms else ""
+        " Coloured areas: the parts of the prediction. Those above zero, less those"
+        " below, are the predicted effort."
+        if terms
+        else ""
     )
     return figure(
         anchor,

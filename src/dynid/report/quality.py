@@ -49,6 +49,7 @@ _FIRST_MOMENT = "MX/M_"
 _LOAD = "load "  # prefix of the choices that describe identified loads
 _HALF = 50.0  # percent of the residual: a correction that leaves less explains most of it
 _FIRST = 3  # reasons that are shown; the others are folded
+_BELOW_NOISE = "error below sensor noise"
 _PROMISED = 0.95  # expected share of intervals that contain the true value
 
 
@@ -74,7 +75,7 @@ def peaks(estimate: Estimate) -> str:
 def unseen(estimate: Estimate) -> str:
     """What the verdict counts: without a validation log, parts of the same logs."""
     fresh = any(prediction.independent for prediction in estimate.validation)
-    return "unseen motion is" if fresh else "left-out parts of the same logs are"
+    return "unseen motion" if fresh else "left-out parts of the same logs"
 
 
 def quality(parameter: ParameterEstimate) -> Quality:
@@ -144,7 +145,7 @@ def evidence(estimate: Estimate) -> str:
     """The worst joint, and which data the verdict is from."""
     worst = worst_joint(estimate)
     worst = worst if worst and worst.error_percent else None  # no error: none is worst
-    parts = [f"worst {worst_of(estimate)}: {worst.name}, {size_of(worst)}"] if worst else []
+    parts = [f"{worst_of(estimate)}: {worst.name}, {size_of(worst)}"] if worst else []
     if estimate.verdict.judged_on:
         parts.append(f"judged on {judged_on(estimate)}")
     text = "; ".join(parts)
@@ -152,15 +153,17 @@ def evidence(estimate: Estimate) -> str:
 
 
 def worst_of(estimate: Estimate) -> str:
-    """What the worst joint is called: `joint`, or what is predicted."""
-    kind = compared(estimate)
-    return {"effort": "joint", "power": "error"}.get(kind, kind)
+    """`worst joint in %`, or what else is predicted; `suspect` where a reason names another."""
+    found, kind = worst_joint(estimate), compared(estimate)
+    if found is not None and found.error_percent < max(row.error_percent for row in estimate.verdict.joints):
+        return "suspect"
+    return {"effort": "worst joint in %", "power": "worst error"}.get(kind, f"worst {kind} in %")
 
 
 def size_of(joint: JointVerdict) -> str:
     """`error 27 N m of a peak of 320 N m`."""
     if not joint.error_percent:
-        return "no error beyond sensor noise"
+        return _BELOW_NOISE
     unit = unit_text(joint.unit)
     peak = f" of a peak of {number(joint.peak, 3)} {unit}" if joint.peak else ""
     return f"error {number(joint.error, 2)} {unit}".rstrip() + peak.rstrip()
@@ -193,14 +196,15 @@ def separation(estimate: Estimate) -> str:
     return f"condition number {number(condition, 2)} ({words})"
 
 
-def error_words(error: LogError) -> str:
-    """Model error of one log, for captions."""
+def error_words(error: LogError, used: bool) -> str:
+    """Model error of one log that the fit used, or of one that validates it, for captions."""
     if not error.worst:
         return "nothing to compare"
     if not error.percent:
-        return "no error beyond sensor noise"
+        return _BELOW_NOISE
     size = f"{number(error.error, 2)} {unit_text(error.unit)}".rstrip()
-    return f"model error {percent(error.percent)} % of the peak, {size} ({error.worst})"
+    name = "fit error" if used else "validation error"
+    return f"{name} {percent(error.percent)} % of the peak, {size} ({error.worst})"
 
 
 def worst_joint(estimate: Estimate) -> JointVerdict | None:

@@ -128,7 +128,7 @@ def _scene(robot: Mapping[str, Any], names: tuple[str, ...], places: Float[Array
         "tip_at": [0.0, 0.0, 0.0],
         "up": _rounded(robot["up"]),
         "full": _FULL,
-        "words": ["largest residual now: ", " % of its peak"],
+        "words": ["largest residual now, noise included: ", " % of its peak"],
         "floor": None,
         "assumed": False,
     }

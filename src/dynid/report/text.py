@@ -35,6 +35,7 @@ from dynid.report.quality import (
     weight,
 )
 from dynid.report.sections.found import drive_table
+from dynid.report.sections.predicts import without_tension
 from dynid.report.terminal import fitting, standard_console
 from dynid.report.terminal import plain_table as _table
 from dynid.report.terminal import print_titled as _titled
@@ -158,6 +159,9 @@ def print_verdict(out: Console, estimate: Estimate, *, full: bool = False) -> No
     if rest:
         out.print(_text(f"also noted, see report.html: {', '.join(dict.fromkeys(rest))}", "dim"))
     out.print(_text(evidence(estimate)))
+    motors = without_tension(estimate)
+    if motors:
+        out.print(_text(motors))
     for name, text in loads(estimate):
         out.print(_text(f"{name}: ", "bold") + _text(text))
     _print_joints(out, estimate)
@@ -187,7 +191,7 @@ def _print_joints(out: Console, estimate: Estimate) -> None:
     for row, *cells in zip(shown, *kept.values(), strict=True):
         style = {row.level: _LEVELS[row.level]}
         table.add_row(*(_text(cell, style.get(cell, "")) for cell in cells))
-    what = unseen(estimate).rpartition(" ")[0].capitalize()
+    what = unseen(estimate).capitalize()
     _titled(out, f"{what}; model error: rms without sensor noise, % of the {peaks(estimate)}", table)
 
 

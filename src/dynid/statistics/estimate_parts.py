@@ -8,6 +8,7 @@ Description: what a result says about the dimensions, zeros and gravity that it 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -309,7 +310,7 @@ class DescriptionTest:
     @property
     def subject(self) -> str:
         """What is corrected, without its size."""
-        return self.name.partition(" off by")[0].partition(" =")[0]
+        return re.split(" (?:corrected by|off by|=)", self.name)[0]
 
     def left(self, described: float) -> float:
         """Residual that remains with this correction, in percent of that as described."""

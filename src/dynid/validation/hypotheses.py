@@ -355,7 +355,7 @@ def shifted_zero(mechanism: Mechanism, logs: tuple[Log, ...], joint: int, size: 
         notice("zero-offset", "confirmed", joint=name, shown=shown, change=change),
         mechanism,
         tuple(replace(log, q=log.q + shift, origins={}) for log in logs),
-        f"zero of '{name}' off by {size:.3g} {unit}",
+        f"zero of '{name}' corrected by {size:+.3g} {unit}",
         fitted=1,
     )
 

@@ -44,7 +44,7 @@ def _tried(fit: Fit, item: Notice) -> Notice:
     worst = min(parts, key=lambda name: parts[name], default="")
     if worst and np.mean(list(parts.values())) < 1.0 - _GAIN:
         was, now = before.by_effort[worst], after.by_effort[worst]
-        text = f"if it is left out, the effort of '{worst}' beside it is predicted within {now:.2g} %"
+        text = f"if it is left out, the rms error of '{worst}' beside it is {now:.2g} %"
         return replace(item, text=f"{item.text}; {text}, else {was:.2g} % (parts left out of the fit)")
     text = f"{item.text}; if it is left out, other parts of the logs are predicted no better"
     return replace(item, text=text, remedy=_KEPT, change={}, severity=Severity.NOTE)

@@ -18,6 +18,7 @@ What a use asks of a result, and what is enough.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -66,7 +67,7 @@ def verdict_of(fit: Fit, estimate: Estimate, failure: str = "") -> Verdict:
             for item in gathered(estimate.warnings)
             if not _refuted(item, estimate, poor)
         ),
-        *_poor_joints(joints),
+        *_poor_joints(joints, estimate.warnings),
         *missing_for(purpose, estimate),
     ]
     level = worst(
@@ -102,8 +103,8 @@ def _failed(failure: str) -> Iterator[Notice]:
         yield notice("no-result", failure=failure)
 
 
-def _poor_joints(joints: Sequence[JointVerdict]) -> Iterator[Notice]:
-    """Joints whose error on unseen motion is too large, in one reason."""
+def _poor_joints(joints: Sequence[JointVerdict], warnings: Sequence[Notice]) -> Iterator[Notice]:
+    """Joints whose error on unseen motion is too large, in one reason, with bursts that may be the cause."""
     poor = sorted((row for row in joints if row.level != "good"), key=lambda row: -row.error_percent)
     if not poor:
         return
@@ -112,8 +113,20 @@ def _poor_joints(joints: Sequence[JointVerdict]) -> Iterator[Notice]:
         for row in poor[:_MOST_SHOWN]
     )
     more = f" and {len(poor) - _MOST_SHOWN} more" if len(poor) > _MOST_SHOWN else ""
-    remark = notice("joint-error", shown=shown, more=more)
+    remark = notice("joint-error", shown=shown, more=more + _bursts(poor, warnings))
     yield at_level(remark, worst(row.level for row in poor))
+
+
+def _bursts(poor: Sequence[JointVerdict], warnings: Sequence[Notice]) -> str:
+    """What is known of bursts in the residuals of these joints; empty without any."""
+    for note in warnings:
+        places, _, outcome = note.text.partition("; ")
+        named = set(re.findall(r"[^\s(),]+", places))
+        hit = [row.name for row in poor if row.name in named]
+        if note.code == "burst" and hit:
+            found = f"; the residual of {', '.join(hit)} has a burst (see burst)"
+            return found + (f": {outcome}" if outcome else "")
+    return ""
 
 
 def _ordered(reasons: Sequence[Notice]) -> tuple[Notice, ...]:
@@ -133,7 +146,7 @@ def _headline(level: str, purpose: str, joints: Sequence[JointVerdict], what: st
     if level == "bad" or not joints:
         return text
     largest = max(joint.error_percent for joint in joints)
-    text += f": {what} predicted within {max(largest, 0.1):.2g} % of the {of}"
+    text += f": rms error on {what} up to {max(largest, 0.1):.2g} % of the {of}"
     if level == "good":
         return text
     if all(joint.level == "good" for joint in joints):

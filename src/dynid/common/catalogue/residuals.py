@@ -118,9 +118,9 @@ RESIDUALS = {
         gravity=(
             "the residuals contain more than noise, and a part of it follows the pose. It is not gravity:"
             " other directions and sizes of it were tried, and none explains it",
-            "check the geometry of the description (link lengths, axes, joint zeros), then forces that follow"
-            " the pose and that the model lacks: springs, counterbalances, cables, coupled axes of a wrist;"
-            " and the clock of the log",
+            "look for forces that follow the pose and that the model lacks: springs, counterbalances, cables,"
+            " coupled axes of a wrist; then check the clock of the log, and corrections of the geometry (link"
+            " lengths, axes, joint zeros) that the report does not list as tried",
         ),
     ),
     "friction-missing": care(
@@ -272,7 +272,8 @@ RESIDUALS = {
         f"the residual still depends on speed: {_TESTS}",
         "the residual of '{joint}' still depends on its speed: better friction terms reduce its rms by"
         " {percent:.0f} %",
-        "add drive terms there (Fr: sub-linear in speed, Fk: Stribeck), and compare on a held-out log",
+        "add a term in the experiment file: {entry} (Fr: sub-linear in speed, Fk: Stribeck);"
+        " keep it if the error on a validation log falls",
         rank="signal",
         traits=("linear",),
         suspect="friction that depends on speed",

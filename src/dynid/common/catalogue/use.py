@@ -121,7 +121,7 @@ VALIDATION = {
     "logs-differ": care(
         f"results that were validated on different logs cannot be compared: {_COMPARED}",
         "the results were validated on different logs: their errors cannot be compared",
-        "give the logs to predict with --log",
+        "let all predict the same logs: `dynid compare RESULT RESULT --log FILE`",
     ),
     "robots-differ": care(
         f"results for different robots cannot be compared: {_COMPARED}",

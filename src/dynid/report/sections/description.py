@@ -21,6 +21,7 @@ _MOST = 12
 _WORST = 3  # logs that are plotted
 _MOST_OF_IT = 90.0  # percent: a correction that leaves as much of the residual explains nothing
 _HALF = 50.0  # percent: one that leaves less explains most
+_WORSE = "explains the logs worse"
 _CHANCE = 0.001  # probability above which chance explains what a correction removes
 
 
@@ -34,6 +35,7 @@ def section(estimate: Estimate) -> Section | None:
     shown = figures or estimate.hypotheses or quantities or facts.gravity_sigma or facts.per_thousandth
     if not (shown or warnings or reasons or untested):
         return None
+    rows = _corrections(estimate)
     body = render(
         "description.html",
         found=facts,
@@ -41,7 +43,8 @@ def section(estimate: Estimate) -> Section | None:
         shares=share_lines(facts, _MOST),
         effects=effect_lines(facts, _MOST),
         difference=estimate.files.get("robot.corrected.yaml.diff", ""),
-        rows=_corrections(estimate),
+        rows=[row for row in rows if row[2] != _WORSE],
+        worse=[row[0] for row in rows if row[2] == _WORSE],
         described=described_residual(estimate),
         corrected=any(test.p < 1.0 for test in estimate.hypotheses[:1]),  # 1: as described
         untested=untested,
@@ -73,11 +76,11 @@ def _corrections(estimate: Estimate) -> list[tuple[str, DescriptionTest, str]]:
 def _meaning(test: DescriptionTest, left: float) -> str:
     """What a correction shows that leaves so many percent of the residual."""
     if left > 100.5:  # shown as more than all of it
-        return "explains the logs worse"
+        return _WORSE
     if test.p > _CHANCE:
         return "no better than chance"
     if left > _MOST_OF_IT:
-        return "explains hardly anything"
+        return f"rms residual {percent(100.0 - left)} % smaller, not by chance"
     return "explains most of it" if left < _HALF else "explains a part of it"
 
 

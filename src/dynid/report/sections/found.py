@@ -14,7 +14,7 @@ import numpy as np
 from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError, nearest
 from dynid.estimator.solution import History
-from dynid.mechanism.drive_terms import DRIVE_TERMS, drive_term
+from dynid.mechanism.drive_terms import DRIVE_TERMS, drive_term, is_positive
 from dynid.report.bodies import body_row, far_words, is_known, origins_of
 from dynid.report.numbers import number, unit_text
 from dynid.report.page import Section, render
@@ -80,6 +80,9 @@ def section(estimate: Estimate) -> Section:
         described=any(row["prior_mass"] != "-" for row in bodies),
         friction=friction_figure(estimate),
         drives=drives,
+        negative={
+            p.name for p in shown if p.ci95 and p.ci95[1] < 0.0 and is_positive(p.name.partition("_")[0])
+        },
         greyed={p.name for p in shown if quality(p) is Quality.ZERO},
         sensor=compared(estimate) == "reading",
         swings=swings_part(estimate),

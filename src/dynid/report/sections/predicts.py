@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dynid.report.numbers import number, unit_text
 from dynid.report.page import Section, render
 from dynid.report.panels import (
     drawn_log,
@@ -20,6 +21,7 @@ from dynid.report.panels import (
     tension_figure,
 )
 from dynid.report.quality import compared, error_words, simulated_lines
+from dynid.report.quality import unseen as counted
 from dynid.statistics.estimate import Estimate, ResidualTest
 from dynid.statistics.estimate_parts import Signals, Tension, log_error, worst_signals
 
@@ -41,7 +43,7 @@ _QUESTIONS = {
     "mounting": ("is the sensor mounted differently?", 1.0, ""),
     "speed": ("is friction wrong at some speeds?", 100.0, "% of the squared residual"),
     "white": ("is the residual correlated in time?", 1.0, "correlation"),
-    "zero": ("is the zero of the joint off?", 1.0, ""),
+    "zero": ("is the zero of the joint off (correction)?", 1.0, ""),
 }
 _SHOWN = {"s": (1e3, "ms"), "m": (1e3, "mm"), "rad": (math.degrees(1.0), "degrees")}  # as warnings say it
 _MEASURED = {"power": "measured power", "wrench": "measured wrenches", "equation": "load of 1 kg"}
@@ -61,7 +63,9 @@ def section(estimate: Estimate) -> Section:
     kind = "free" if estimate.fit.cost_C is not None else estimate.model
     body = render(
         "predicts.html",
-        validations=[(item, error_words(item.error)) for item in estimate.validation[:_WORST]],
+        validations=[
+            (item, error_words(item.error, not item.independent)) for item in estimate.validation[:_WORST]
+        ],
         left=max(0, len(estimate.validation) - _WORST),
         simulated=simulated_lines,
         fit=estimate.fit,
@@ -73,6 +77,7 @@ def section(estimate: Estimate) -> Section:
         total=len(used) + len(unseen),
         kind=kind,
         what=compared(estimate),
+        counted=counted(estimate),
         flagged=flagged,
         memory=_memory(used, flagged),
         tension=tension_part(estimate, most),
@@ -118,7 +123,7 @@ def _curves(
     return {
         "log": signals.log,
         "validation": signals.validation,
-        "error": error_words(log_error(signals, estimate.verdict)),
+        "error": error_words(log_error(signals, estimate.verdict), not signals.validation),
         "efforts": effort_figure(signals, anchor, most, drawn_log(estimate, signals)),
         "residuals": residual_figure(signals, f"residuals-{i}", anchor, remarks),
     }
@@ -189,6 +194,31 @@ def tension_part(estimate: Estimate, most: int) -> Markup | None:
     ]
     summaries = [tension_summary(item.log, motors) for item, motors in pairs]
     return render("tension.html", summaries=summaries, figures=figures)
+
+
+def without_tension(estimate: Estimate) -> str:
+    """What single motors of a redundant robot may be predicted for; empty for other robots.
+
+    The error is that of the logs that the fit did not use, if there are any.
+    """
+    pairs = [(item.validation, item.tension) for item in estimate.signals if item.tension is not None]
+    unseen_logs = any(validation for validation, _ in pairs)
+    errors: dict[tuple[str, str], float] = {}
+    for validation, motors in pairs:
+        off = motors.measured - motors.rebuilt
+        off = off[np.isfinite(off).all(axis=1)]
+        if validation == unseen_logs and len(off):
+            rms = np.sqrt(np.mean(off**2, axis=0)).tolist()
+            for key, value in zip(zip(motors.names, motors.units, strict=True), rms, strict=True):
+                errors[key] = max(value, errors.get(key, 0.0))
+    if not errors or estimate.verdict.level == "bad":
+        return ""
+    (name, unit), worst = max(errors.items(), key=lambda item: item[1])
+    return (
+        "Single motor efforts only where the internal tension is measured or commanded: no model predicts it."
+        f" With the measured one, their rms error is up to {number(worst, 2)} {unit_text(unit)} ({name},"
+        " noise included)"
+    )
 
 
 def tension_summary(log: str, motors: Tension) -> TensionSummary:

@@ -47,6 +47,8 @@ def section(estimate: Estimate) -> Section:
         n_invisible=len(estimate.invisible),
         weak=[_words(p) for p in sorted(weak, key=_uncertainty)[:_LISTED]],
         n_weak=len(weak),
+        n_poor=len(weak) + len(zero),
+        n_all=sum(p.essential for p in estimate.parameters),
         zero=[_zero(p) for p in zero if p not in relevant],
         reason=reason,
         relevant=[_zero(p) for p in relevant],
@@ -61,7 +63,7 @@ def section(estimate: Estimate) -> Section:
         certainty=certainty(estimate),
         names=meanings(estimate.parameters),
     )
-    shown = f"{unknown} not shown by this motion" if unknown else "this motion shows all that any motion can"
+    shown = f"{unknown} not shown by this motion" if unknown else "every combination is excited"
     note = f"{shown}; {len(weak)} weak, {len(zero)} not distinguishable from zero"
     bad = estimate.verdict.level == "bad"
     return Section("unknown", "What don't we know?", body, folded=bad, note=note, unprinted=bad)

@@ -27,10 +27,12 @@ from dynid.report.quality import (
     is_consequence,
     judged_on,
     size_of,
+    unseen,
     worst_joint,
     worst_of,
 )
 from dynid.report.robot_view import robot_view
+from dynid.report.sections.predicts import without_tension
 from dynid.report.sections.provenance import command_line
 from dynid.report.sections.unknown import WEAK, named_robot
 from dynid.report.words import meanings
@@ -47,6 +49,7 @@ _USES = {
 _KINDS = {
     "equation": "describing free motion on the cables",
     "reading": "removing the tool from the readings of the sensor",
+    "power": "predicting the power of all motors together",
 }
 _OTHER_USE = {  # what cannot be exported
     "equation": "for kilograms, give the mass of the platform in the robot file (`known:`), identify again",
@@ -58,7 +61,7 @@ _WRITE = (
 )
 _OTHER_PURPOSES = "to use it for simulation, payloads or collision detection, have it judged for that"
 _JUDGE_FILES = "`dynid identify . --for simulation --out ../simulation` (or `payload`, `collision`)"
-_JUDGE = 'identify again with `purpose="simulation"`, `"payload"` or `"collision"`'
+_JUDGE = '`identify(..., purpose="simulation")` (or `"payload"`, `"collision"`)'
 _SECTIONS = {"description": "Is the description right?", "logs": "Was the log good?"}
 _STEPS = 3  # that are shown; the others are folded
 _WORDS = {"good": "good", "care": "with care", "bad": "do not use"}
@@ -78,6 +81,8 @@ def section(estimate: Estimate) -> Section:
         if verdict.purpose
         else _KINDS.get(kind, _USES[""]),
         kind=kind,
+        refused=not all(body["exported"] for body in estimate.bodies),
+        counted=unseen(estimate),
         unit=verdict.joints[0].unit if len({joint.unit for joint in verdict.joints}) == 1 else "",
         words={**_WORDS, "bad": "input wrong"} if spoiled else _WORDS,
         limits=LIMITS.get(verdict.purpose, LIMITS[""]),
@@ -88,6 +93,7 @@ def section(estimate: Estimate) -> Section:
         worst_size=size_of(worst) if worst else "",
         named=_named(estimate),
         judged_on=judged_on(estimate),
+        motors=without_tension(estimate),
         impossible=verdict.level != "bad" and kind in ("effort", "power") and _impossible(estimate),
         unjudged=_unjudged(estimate),
         unseen_fault=verdict.level == "bad" and all(joint.level == "good" for joint in verdict.joints),
