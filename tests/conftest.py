@@ -24,7 +24,8 @@ sample_checks()
 # No deadline and no check of the speed of draws: both fail on a busy machine.
 _ANY_SPEED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("repeatable", _ANY_SPEED, derandomize=True)
-settings.register_profile("search", _ANY_SPEED)  # pytest --hypothesis-profile=search: new draws, failures remembered
+# pytest --hypothesis-profile=search: new draws, failures remembered
+settings.register_profile("search", _ANY_SPEED)
 settings.load_profile("repeatable")
 
 

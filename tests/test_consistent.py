@@ -193,7 +193,7 @@ def test_the_euclidean_estimate_is_that_of_brute_force():
 @example(-0.35, 0.5)  # here and below rounding stops all attempts of the solver before 1e-8
 @example(0.4, 1e-9)
 @example(1.0, -0.05)
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 def test_the_scaling_of_a_body_does_not_change_the_answer(mass_decades, length_decades):
     data = data_of(FLAT)
     plain = nearest_consistent(space(BALL, 2.0, 0.3), data, Consistency())

@@ -33,7 +33,7 @@ def random_limits(rng: np.random.Generator, n: int) -> Limits:
     return Limits(low, low + rng.uniform(0.1, 4, n), rng.uniform(0.1, 5, n), rng.uniform(0.1, 50, n))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(seed=st.integers(0, 2**32 - 1), harmonics=st.integers(3, 9))
 def test_motions_begin_and_end_at_rest(seed: int, harmonics: int) -> None:
     rng = np.random.default_rng(seed)
@@ -46,7 +46,7 @@ def test_motions_begin_and_end_at_rest(seed: int, harmonics: int) -> None:
     assert np.ptp(motion.q(ends), axis=0).max() < 1e-12
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_scaled_motions_stay_within_limits_and_reach_one(seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -156,7 +156,7 @@ def _damage(file: Path, rng: random.Random) -> None:
 
 
 @pytest.mark.parametrize("target", TARGETS)
-@settings(max_examples=6, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=6, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(seed=st.integers(0, 2**32 - 1))
 def test_damaged_files_are_refused_or_used(made, tmp_path_factory, target, seed):
     rng = random.Random(seed)  # noqa: S311

@@ -26,7 +26,7 @@ from tests.oracle import pinocchio_regressor
 from tests.random_mechanisms import random_states, random_tree
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_the_count_is_the_rank_of_an_independent_regressor(seed: int) -> None:
     rng = np.random.default_rng(seed)

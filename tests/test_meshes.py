@@ -160,7 +160,7 @@ def test_a_text_that_would_need_much_memory_is_refused_before(
     assert "--no-limits" in str(refused.value)
 
 
-@settings(deadline=None, max_examples=8)  # a tenth of a second each
+@settings(max_examples=8)  # a tenth of a second each
 @given(seed=some.integers(0, 10_000), bent=some.booleans(), flat=some.booleans())
 def test_capsules_contain_every_point_of_any_mesh(seed: int, bent: bool, flat: bool) -> None:
     rng = np.random.default_rng(seed)

@@ -37,7 +37,7 @@ def random_moves(seed: int, dwell: float = 0.0) -> tuple[PointToPoint, Limits]:
     return moves_between(rng.uniform(-2, 2, (6, 3)), limits, dwell), limits
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(seed=st.integers(0, 2**32 - 1), dwell=st.sampled_from([0.0, 0.2]))
 def test_positions_velocities_and_accelerations_are_continuous(seed: int, dwell: float) -> None:
     motion, _ = random_moves(seed, dwell)
@@ -54,7 +54,7 @@ def test_positions_velocities_and_accelerations_are_continuous(seed: int, dwell:
     assert np.abs(motion.ddq(corners)).max() < 1e-9
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_rates_are_those_of_the_positions(seed: int) -> None:
     motion, _ = random_moves(seed)
@@ -67,7 +67,7 @@ def test_rates_are_those_of_the_positions(seed: int) -> None:
     np.testing.assert_allclose(bend, motion.ddq(t), atol=1e-6 * np.abs(motion.ddq(t)).max())
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_each_move_reaches_one_limit_and_keeps_all(seed: int) -> None:
     motion, limits = random_moves(seed)

@@ -98,7 +98,7 @@ def other_length(cable: Cable, robot, q: np.ndarray) -> tuple[float, np.ndarray,
 radii = st.lists(st.sampled_from([0.0, 0.02, 0.1, 0.3]), min_size=1, max_size=4)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(seed=st.integers(0, 2**32 - 1), some=radii)
 def test_lengths_directions_and_swivels_equal_vector_geometry(seed: int, some: list[float]) -> None:
     rng = np.random.default_rng(seed)
@@ -119,7 +119,7 @@ def test_lengths_directions_and_swivels_equal_vector_geometry(seed: int, some: l
         assert np.cos(off) > 0.0
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @example(seed=200, some=[0.0] * 4)
 @given(seed=st.integers(0, 2**32 - 1), some=radii)
 def test_jacobian_and_bias_equal_finite_differences(seed: int, some: list[float]) -> None:

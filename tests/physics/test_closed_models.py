@@ -91,7 +91,7 @@ def test_the_three_models_have_one_null_space(name: str, rank: int | None) -> No
     assert rank in (None, found)
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(seed=st.integers(0, 2**32 - 1), fixes=st.lists(any_fix, min_size=1, max_size=2))
 def test_the_three_models_have_one_null_space_on_random_mechanisms(seed: int, fixes) -> None:
     rng = np.random.default_rng(seed)
@@ -100,7 +100,7 @@ def test_the_three_models_have_one_null_space_on_random_mechanisms(seed: int, fi
     assume(assert_same_null_space(assembly.mechanism, assembly, 200, seed) > 0)
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(seed=st.integers(0, 2**32 - 1), fixes=st.lists(any_fix, min_size=1, max_size=2))
 def test_power_is_velocity_times_inverse_rows_and_the_rate_of_energy(seed: int, fixes) -> None:
     """At any feasible state of a random closed mechanism, whatever the parameters."""

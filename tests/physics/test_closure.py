@@ -66,7 +66,7 @@ subsets = st.lists(st.sampled_from(DIRECTIONS), min_size=1, max_size=6, unique=T
 any_fix = st.one_of(subsets, st.sampled_from(list(FIXED_BY.values())), st.just("rod"))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(seed=st.integers(0, 2**32 - 1), fixes=st.lists(any_fix, min_size=1, max_size=3))
 @example(seed=1285, fixes=[("x", "y", "z"), ("z",), ("x", "y", "z")])  # five joints that add their speeds
 def test_jacobian_and_rates_equal_finite_differences(seed: int, fixes) -> None:
@@ -93,7 +93,7 @@ def test_jacobian_and_rates_equal_finite_differences(seed: int, fixes) -> None:
     np.testing.assert_allclose(second, closure.bias(q, v), atol=1e-6 * size**4)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(seed=st.integers(0, 2**32 - 1), fixes=st.lists(any_fix, min_size=1, max_size=2))
 def test_poses_stay_closed_and_directions_tangent(seed: int, fixes) -> None:
     rng = np.random.default_rng(seed)

@@ -11,7 +11,7 @@ from tests.oracle import pin, pinocchio_model, pinocchio_velocity
 from tests.physics.test_closure import assembled
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(
     seed=st.integers(0, 2**32 - 1),
     kinds=st.lists(st.sampled_from(["point", "weld"]), min_size=1, max_size=2),

@@ -24,7 +24,7 @@ from tests.physics.test_closure import closed_mechanism
 from tests.random_mechanisms import random_states, random_tree
 from tests.test_plant import truth_of
 
-FEW = settings(max_examples=12, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+FEW = settings(max_examples=12, derandomize=True, suppress_health_check=list(HealthCheck))
 STEP = 1e-3
 
 

@@ -321,7 +321,7 @@ def random_body(rng, depth: int, free: bool) -> str:
     )
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_random_models_have_mujocos_poses_and_torques(tmp_path_factory, seed: int) -> None:
     rng = np.random.default_rng(seed)

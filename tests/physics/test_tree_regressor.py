@@ -21,7 +21,7 @@ from tests.parameter_orders import from_pinocchio
 from tests.random_mechanisms import random_inertias, random_states, random_tree
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(seed=st.integers(0, 2**32 - 1), n_bodies=st.integers(1, 30))
 def test_regressor_equals_pinocchio_on_random_trees(seed: int, n_bodies: int) -> None:
     rng = np.random.default_rng(seed)
@@ -44,7 +44,7 @@ def test_every_joint_kind_equals_pinocchio(kind: JointKind) -> None:
     np.testing.assert_allclose(W, expected, rtol=0, atol=1e-12 * np.abs(expected).max())
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_power_is_the_rate_of_energy_by_the_complex_step(seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -130,7 +130,7 @@ def test_body_wrenches_projected_on_the_joints_are_the_rows() -> None:
         np.testing.assert_allclose(W[:, k], rows, atol=1e-12 * np.abs(rows).max())
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(seed=st.integers(0, 2**32 - 1), n_bodies=st.integers(1, 20))
 def test_the_equation_and_the_compiled_rows_agree(seed: int, n_bodies: int) -> None:
     rng = np.random.default_rng(seed)
