@@ -374,6 +374,16 @@ def late(seconds: float) -> Fault:
     return lambda setup: changed(setup, change)
 
 
+def lost(joint: int, count: int) -> Fault:
+    """Single positions lost, and recorded as zero."""
+
+    def change(log: Log, q: Any, tau: Any) -> tuple[Any, Any]:
+        q[np.random.default_rng(len(q)).choice(len(q), count, replace=False), joint] = 0.0
+        return q, tau
+
+    return lambda setup: changed(setup, change)
+
+
 def zero(joint: int, size: float) -> Fault:
     """A joint zero off by so much."""
 
@@ -583,6 +593,7 @@ def bad_cases() -> Iterator[Case]:
             half,
         )
     yield from _bad("contact", ("burst",), contact, ("ur5", "scara", "delta", "puma560"), 96)
+    yield from _bad("lost", ("position-spikes",), lost(1, 40), ("ur5", "scara", "fivebar", "delta"), 126)
     for i, robot in enumerate(("ur5", "scara", "panda")):
         yield Case(
             f"bad/{robot}/still/{101 + i}",

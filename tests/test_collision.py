@@ -194,6 +194,22 @@ def test_a_motion_keeps_above_the_floor_that_it_would_hit(tmp_path: Path) -> Non
     assert not excitation_document(off)["collision"]["checked"]
 
 
+@pytest.mark.parametrize("name", ["ur5", "panda", "scara"])
+def test_built_in_arms_have_capsules_of_their_own(name: str) -> None:
+    """Nothing is assumed, nothing always touches, and every capsule is near a joint of its body."""
+    inputs, _ = plan_inputs(name, ExciteSettings(**QUICK))  # type: ignore[arg-type]
+    check = make_plan(inputs).check
+    assert {note.code for note in check.notices()} == {"floor-assumed"}
+    robot = check.shaped.robot
+    assert set(robot.capsules) == {"base", *robot.bodies}
+    for body, capsules in robot.capsules.items():
+        joints = [joint.placement.p for joint in robot.joints if joint.parent == body and body != "base"]
+        points = np.array([np.zeros(3), *joints])
+        for end in (end for capsule in capsules for end in (capsule.start, capsule.end)):
+            # 0.31 m: the joints of link 5 of panda are at the wrist, and it begins at the elbow.
+            assert np.linalg.norm(points - end, axis=1).min() < 0.32
+
+
 def planned_floor(robot: str, **settings: object) -> tuple[float | None, str]:
     inputs, _ = plan_inputs(robot, ExciteSettings(**{**QUICK, **settings}))  # type: ignore[arg-type]
     floor = make_plan(inputs).check.floor
@@ -279,6 +295,14 @@ def test_no_motion_is_refused_for_a_floor_that_is_only_assumed(tmp_path: Path) -
         excite(str(file), ExciteSettings(**QUICK))  # type: ignore[arg-type]
 
 
+def test_a_journal_of_a_run_without_floor_is_no_reason_to_drop_the_floor(tmp_path: Path) -> None:
+    file, journal = tmp_path / "pendulum.yaml", tmp_path / "starts.jsonl"
+    file.write_text(PENDULUM)
+    excite(str(file), ExciteSettings(**QUICK, floor="none"), journal=journal)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="another run"):
+        excite(str(file), ExciteSettings(**QUICK), journal=journal)  # type: ignore[arg-type]
+
+
 def test_a_given_floor_is_normal_to_gravity(tmp_path: Path) -> None:
     """On a wall, `up` is the x axis of the base here: elbow and tip by plane trigonometry."""
     file = tmp_path / "pendulum.yaml"
@@ -342,7 +366,7 @@ def test_bodies_keep_the_clearance_and_the_page_shows_it(tmp_path: Path) -> None
     page = report_page(found)
     scene = drawn_on(page)
     assert scene is not None
-    assert (scene["floor"], scene["up"]) == (-0.2, [0.0, 0.0, 1.0])
+    assert (scene["floor"], scene["assumed"], scene["up"]) == (-0.2, False, [0.0, 0.0, 1.0])
     assert "smallest distance to the floor" in page
     with pytest.raises(InputError, match="clearance"):
         ExciteSettings(clearance=-0.01).check()

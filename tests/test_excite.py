@@ -71,7 +71,7 @@ def pair(tmp_path: Path, tau: str = "60", more: str = "") -> str:
 def other_notices(found: Excitation) -> list[Notice]:
     """Without what the collision check lacks (`tests/test_collision.py`): these robots have no shapes."""
     lacking = ("floor-unchecked", "capsules-assumed", "collisions-unchecked")
-    return [one for one in found.notices if one.code not in lacking]
+    return [message for message in found.notices if message.code not in lacking]
 
 
 @pytest.mark.parametrize("name", FAMILIES)
@@ -162,8 +162,8 @@ def test_every_criterion_is_improved_within_all_limits(criterion: str, tmp_path:
     start = found.starts[found.best]
     improved = start.value - start.random if found.larger_is_better else start.random - start.value
     assert improved > 0.0
-    assert min(one.margin_percent for one in found.limits) >= 0.0
-    kinds = {(one.name, one.kind) for one in found.limits}
+    assert min(limit.margin_percent for limit in found.limits) >= 0.0
+    kinds = {(limit.name, limit.kind) for limit in found.limits}
     assert {("shoulder", "jerk"), ("shoulder", "effort"), ("elbow", "ddq")} <= kinds
 
 
@@ -176,11 +176,11 @@ def test_limits_hold_on_a_dense_grid_with_exact_efforts(family: str, tmp_path: P
     t = np.linspace(0.0, found.motion.period, 8001)
     q, dq, ddq = found.motion.q(t), found.motion.dq(t), found.motion.ddq(t)
     for j, joint in enumerate(("shoulder", "elbow")):
-        own = robot.limits[joint]
-        assert own["q"][0] <= q[:, j].min()
-        assert q[:, j].max() <= own["q"][1]
-        assert np.abs(dq[:, j]).max() <= own["dq"]
-        assert np.abs(ddq[:, j]).max() <= own["ddq"]
+        limits = robot.limits[joint]
+        assert limits["q"][0] <= q[:, j].min()
+        assert q[:, j].max() <= limits["q"][1]
+        assert np.abs(dq[:, j]).max() <= limits["dq"]
+        assert np.abs(ddq[:, j]).max() <= limits["ddq"]
     assert np.abs(np.gradient(ddq[:, 0], t)).max() <= 300.0 * 1.01  # differences over a kink
     plan = found.plan
     assert plan.efforts is not None
@@ -207,13 +207,13 @@ def test_efforts_with_dry_friction_hold_between_samples_without_a_margin(family:
     t = np.linspace(0.0, 4.0, 250 * len(found.plan.problem.t))
     states = found.motion.q(t), found.motion.dq(t), found.motion.ddq(t)
     tau = inverse_efforts(found.plan.mechanism, found.plan.efforts.chi, *states)[:, 0]
-    told = next(one for one in found.limits if one.kind == "effort")
+    effort = next(limit for limit in found.limits if limit.kind == "effort")
     assert np.abs(tau).max() <= 45.0
-    # What is told is reached: between samples it may be overrated by a bend of the signal.
-    assert told.least is not None
-    assert told.most is not None
-    assert told.least <= tau.min() <= told.least + 0.2
-    assert told.most - 0.2 <= tau.max() <= told.most
+    # The reported effort is reached: between samples it may be overrated by a bend of the signal.
+    assert effort.least is not None
+    assert effort.most is not None
+    assert effort.least <= tau.min() <= effort.least + 0.2
+    assert effort.most - 0.2 <= tau.max() <= effort.most
 
 
 def test_the_bound_between_samples_holds_and_is_near() -> None:
@@ -230,15 +230,15 @@ def test_the_bound_between_samples_holds_and_is_near() -> None:
     assert np.all(found <= 1.0 + 0.01 / 8.0)
 
 
-def test_friction_that_nobody_gave_is_told_where_efforts_are_limited(tmp_path: Path) -> None:
+def test_friction_that_nobody_gave_is_reported_where_efforts_are_limited(tmp_path: Path) -> None:
     found = excite(pair(tmp_path), QUICK.changed(starts=1, hops=0))
-    assert [one.code for one in other_notices(found)] == ["no-drive-values"]
+    assert [message.code for message in other_notices(found)] == ["no-drive-values"]
     (tmp_path / "bad.yaml").write_text("{Fs_shulder: 1}")
     with pytest.raises(InputError, match="no parameter 'Fs_shulder'"):
         excite(pair(tmp_path), QUICK.changed(prior=str(tmp_path / "bad.yaml")))
 
 
-def test_limits_that_nothing_is_held_to_are_told(tmp_path: Path) -> None:
+def test_limits_that_nothing_is_held_to_are_reported(tmp_path: Path) -> None:
     text = TWO_LINKS.replace("TAU", "60").replace("limits:", "limits:\n  singularity: {condition: 30}")
     text = text.replace('drive: {"*": [Fv, Fs]}', "")
     motors = "actuators:\n  - {name: belt, on: {elbow: 2}}\n  - {name: shoulder, on: {shoulder: 1}}\n"
@@ -249,17 +249,17 @@ def test_limits_that_nothing_is_held_to_are_told(tmp_path: Path) -> None:
     assert notice.code == "limits-unused"
     assert notice.text.endswith("singularity.condition")
     # The motor of the belt turns twice as fast as the elbow, and its limit is the tighter one.
-    kept = {(one.name, one.kind): one for one in found.limits}
+    kept = {(limit.name, limit.kind): limit for limit in found.limits}
     assert kept["belt", "dq"].margin_percent >= 0.0
     assert kept["belt", "effort"].margin_percent >= 0.0
     speed = np.abs(found.motion.dq(np.linspace(0.0, 4.0, 4001))[:, found.names.index("elbow")]).max()
     assert 1.2 < speed <= 1.5
 
 
-def test_sigma_for_another_model_is_told(tmp_path: Path) -> None:
+def test_sigma_for_another_model_is_reported(tmp_path: Path) -> None:
     _, notices = plan_inputs(pair(tmp_path, more="model: energy\n"), QUICK)
-    (told,) = [one for one in notices if one.code == "promised-by-another-model"]
-    assert "'power', not for 'energy'" in told.text
+    (warning,) = [message for message in notices if message.code == "promised-by-another-model"]
+    assert "'power', not for 'energy'" in warning.text
 
 
 PLACEHOLDERS = """<robot name="arm"><link name="base"/>{}</robot>"""
@@ -303,12 +303,12 @@ def test_placeholder_limits_are_said_first_and_replaced_by_careful_ones(tmp_path
 
 def test_a_missing_acceleration_limit_is_assumed_and_said(tmp_path: Path) -> None:
     found = excite(placeholder_arm(tmp_path, 3, 80, 2), QUICK)
-    assert "acceleration-assumed" in [one.code for one in found.notices]
-    assert "limits-implausible" not in [one.code for one in found.notices]
+    assert "acceleration-assumed" in [message.code for message in found.notices]
+    assert "limits-implausible" not in [message.code for message in found.notices]
     assert np.abs(found.ddq).max() <= 6.0 + 1e-9  # 3 rad/s within 0.5 s
     np.testing.assert_allclose(found.plan_noise, 0.8)
     given = pair(tmp_path)  # has accelerations
-    assert not [one for one in excite(given, QUICK).notices if one.code == "acceleration-assumed"]
+    assert not [message for message in excite(given, QUICK).notices if message.code == "acceleration-assumed"]
 
 
 def test_an_effort_limit_that_cannot_be_met_is_named(tmp_path: Path) -> None:
@@ -379,7 +379,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
     return name, write_log(log, folder / "log.csv")
 
 
-def test_data_already_there_change_what_is_asked_next(recorded, tmp_path: Path) -> None:
+def test_data_that_exist_change_what_is_asked_next(recorded, tmp_path: Path) -> None:
     """Known parameters need no more telling: the design with them is another, and its sigma smaller."""
     from dynid.pipeline import identify
     from dynid.report.json_file import json_text, result_document
@@ -442,7 +442,7 @@ def test_values_of_a_bad_result_are_not_used(recorded, tmp_path: Path) -> None:
 
 def test_closed_robots_keep_their_loops_and_all_limits() -> None:
     found = excite("fivebar", QUICK.changed(starts=1, hops=0))
-    assert min(one.margin_percent for one in found.limits) >= 0.0
+    assert min(limit.margin_percent for limit in found.limits) >= 0.0
     start = found.starts[found.best]
     assert start.value > start.random + 5.0
     robot = found.plan.mechanism
@@ -457,7 +457,7 @@ def test_a_series_in_the_pose_of_the_platform_keeps_the_limits_of_all_joints() -
     found = excite("rrr3", QUICK.changed(starts=1, hops=0, terms=3, along="platform"))
     assert found.moved == ("platform_x", "platform_y", "platform_yaw")
     assert found.names == ("motor1", "motor2", "motor3")
-    assert min(one.margin_percent for one in found.limits) >= 0.0
+    assert min(limit.margin_percent for limit in found.limits) >= 0.0
     robot = load_robot("rrr3")
     for j, name in enumerate(found.names):
         low, high = robot.limits[name]["q"]
@@ -474,10 +474,10 @@ def test_a_redundant_cable_robot_is_led_by_its_platform_and_stays_taut(tmp_path:
     found = excite("cable8", QUICK.changed(starts=1, hops=0, terms=3))
     assert found.moved == tuple(f"platform_{name}" for name in ("x", "y", "z", "roll", "pitch", "yaw"))
     assert not other_notices(found)
-    pulls = [one for one in found.limits if one.kind == "tension"]
+    pulls = [limit for limit in found.limits if limit.kind == "tension"]
     assert len(pulls) == 8
-    assert min(one.margin_percent for one in found.limits) >= 0.0
-    assert all(one.least is not None and one.least >= 20.0 for one in pulls)
+    assert min(limit.margin_percent for limit in found.limits) >= 0.0
+    assert all(limit.least is not None and limit.least >= 20.0 for limit in pulls)
     np.testing.assert_allclose(np.linalg.norm(found.q[:, 3:7], axis=1), 1.0, atol=1e-12)  # rounding
     assert np.abs(found.q[:, :3]).max() <= 0.3
     start = found.starts[0]
@@ -491,13 +491,13 @@ def test_a_redundant_cable_robot_is_led_by_its_platform_and_stays_taut(tmp_path:
 def test_the_same_seed_gives_the_same_motion_in_any_number_of_processes(tmp_path: Path) -> None:
     name = pair(tmp_path)
     settings = QUICK.changed(starts=3, hops=1)
-    one, two = excite(name, settings, jobs=1), excite(name, settings, jobs=2)
-    assert [start.z for start in one.starts] == [start.z for start in two.starts]
+    serial, parallel = excite(name, settings, jobs=1), excite(name, settings, jobs=2)
+    assert [start.z for start in serial.starts] == [start.z for start in parallel.starts]
     # The worst start after the first descents is not searched; every motion that was is at least as good.
-    dropped = [start for start in one.starts if start.dropped]
-    assert [start.first for start in dropped] == [min(start.first for start in one.starts)]
+    dropped = [start for start in serial.starts if start.dropped]
+    assert [start.first for start in dropped] == [min(start.first for start in serial.starts)]
     assert np.isnan(dropped[0].value)
-    assert one.criterion == max(start.value for start in one.starts if not start.dropped)
+    assert serial.criterion == max(start.value for start in serial.starts if not start.dropped)
 
 
 def test_the_journal_survives_a_torn_line_and_refuses_another_job(tmp_path: Path) -> None:
@@ -508,7 +508,7 @@ def test_the_journal_survives_a_torn_line_and_refuses_another_job(tmp_path: Path
     with file.open("a") as stream:
         stream.write('{"number": 1, "z": [0.2, 0.')
     again = Journal(file, {"seed": 1})
-    assert {number: asdict(one) for number, one in again.done.items()} == {0: asdict(start)}
+    assert {number: asdict(finished) for number, finished in again.done.items()} == {0: asdict(start)}
     again.add(replace(start, number=1))
     assert set(Journal(file, {"seed": 1}).done) == {0, 1}
     with pytest.raises(InputError, match="seed is 1 there and 2 here"):
@@ -632,7 +632,7 @@ def test_files_and_text_of_the_command(tmp_path: Path) -> None:
     assert document["criterion_name"] == "logdet"
     assert document["noise"] == {"shoulder": 0.5, "elbow": 0.2}
     assert document["spread"]["best"] == document["criterion"]
-    assert all(one["margin_percent"] >= 0.0 for one in document["limits"])
+    assert all(limit["margin_percent"] >= 0.0 for limit in document["limits"])
     assert {"name", "unit", "sigma_before", "sigma_after", "gain"} == set(document["parameters"][0])
     page = (out / "report.html").read_text()
     assert "http://" not in page.split("<main>")[1].split("</main>")[0]
@@ -641,7 +641,7 @@ def test_files_and_text_of_the_command(tmp_path: Path) -> None:
     assert log.dtype.names[:3] == ("t", "q_shoulder", "q_elbow")
     assert len(log) == 801
     times = [line.split(",")[0] for line in (out / "trajectory.csv").read_text().splitlines()[1:]]
-    assert [float(one) for one in times] == (np.arange(801) / 200).tolist()  # exact,
+    assert [float(time) for time in times] == (np.arange(801) / 200).tolist()  # exact,
     assert max(map(len, times)) <= len("0.005")  # and as short as possible
     assert all(line == line.rstrip() for line in done.output.splitlines())
     with pytest.raises(InputError, match=r"trajectory\.csv"):
@@ -695,7 +695,7 @@ def test_the_outcome_of_a_rehearsal_is_what_the_motion_promises(name: str) -> No
     course = simulate(load_robot(name), settings, SampledMotion(found.t, found.q))
     experiment = Experiment(robot=name, uncertainty=UncertaintySettings("classical"))
     fit = fit_task(Task(load_robot(name), (course.log(3),), experiment))
-    ratios = [one.sigma / promised[one.name] for one in fit.parts.parameters if one.name in promised]
+    ratios = [entry.sigma / promised[entry.name] for entry in fit.parts.parameters if entry.name in promised]
     assert len(ratios) > 0.8 * len(promised)
     # Rehearsals warn from 1.3 on. The edges that filters lose count here: the log is only 2 s long.
     assert 1 / 1.3 < np.median(ratios) < 1.3
@@ -706,7 +706,7 @@ def test_linear_uses_tell_what_is_left() -> None:
     family, box = FourierFamily(4, 2.0), box_of(robot, robot.measured_positions)
     blocks = Blocks(family, box)
     x = blocks.coefficients(blocks.random(np.random.default_rng(3), 0.5))
-    for one in linear_uses(family, box, x):
-        assert one.low is not None
-        assert one.high is not None
-        assert 0.0 < one.margin_percent <= 100.0
+    for use in linear_uses(family, box, x):
+        assert use.low is not None
+        assert use.high is not None
+        assert 0.0 < use.margin_percent <= 100.0

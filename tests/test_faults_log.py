@@ -344,12 +344,12 @@ def test_28_clock_reset_and_jump_split_with_a_warning():
 # 29: jitter
 
 
-@pytest.mark.parametrize(("jitter", "told"), [(0.1, []), (0.45, ["clock-jitter"])])
-def test_29_jitter_is_resampled_and_stated(jitter, told):
+@pytest.mark.parametrize(("jitter", "warned"), [(0.1, []), (0.45, ["clock-jitter"])])
+def test_29_jitter_is_resampled_and_stated(jitter, warned):
     rng = np.random.default_rng(5)
     t = np.arange(4000) / 500.0 + jitter / 500.0 * rng.uniform(-1, 1, 4000)
     log = sampled(t)
-    assert codes(log) == told
+    assert codes(log) == warned
     assert "resampled to the mean step" in log.choices["clock"]
     assert "cubic spline" in log.choices["clock"]
     assert np.allclose(np.diff(log.t), log.dt, rtol=1e-6)  # rounding of t
@@ -382,7 +382,7 @@ def test_29_panda_with_its_jitter_works_with_defaults():
 
 @pytest.mark.parametrize(("unit", "factor"), [("ms", 1e3), ("us", 1e6), ("ns", 1e9)])
 @pytest.mark.parametrize("rate", [100.0, 1000.0])
-def test_30_time_unit_is_inferred_and_told(tmp_path, unit, factor, rate):
+def test_30_time_unit_is_inferred_and_reported(tmp_path, unit, factor, rate):
     columns = recording(rate=rate)
     columns["t"] = (columns["t"] + 0.5) * factor  # 0, 1, 2, ... would be a row number
     log = read_log(write_csv(tmp_path / "a.csv", columns), arm())

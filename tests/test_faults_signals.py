@@ -57,14 +57,25 @@ def test_37_lost_torque_samples_are_masked() -> None:
     assert np.mean(~log.valid[~lost]) < 0.002
 
 
-def test_37_a_position_that_jumps_splits_the_log() -> None:
+def test_37_positions_that_jump_and_return_are_filled() -> None:
+    """Lost packets: zeros, some beside each other; the log was split into pieces too short to use."""
     t, q, tau = signals()
-    q = q.copy()
-    q[1500, 0] += 0.2
-    log = log_from_arrays(arm(), t, q, tau)
+    rng = np.random.default_rng(6)
+    alone = rng.choice(np.arange(20, len(t) - 40, 25), 40, replace=False)
+    # Two or three in a row, and two with a good sample or two between them.
+    together = np.array([201, 202, 406, 407, 408, 611, 613, 816, 819])
+    at = np.union1d(alone, [*together, 2, len(t) - 3])
+    at = at[np.abs(q[at, 0]) > 0.1]  # a zero beside others is none
+    jumping = q.copy()
+    jumping[at, 0] = 0.0
+    log = log_from_arrays(arm(), t, jumping, tau)
     assert codes(log) == ["position-spikes"]
-    assert len(log.segments) == 2
-    assert not log.valid[1500] or len(log.t) == len(t) - 1
+    assert f"q_1 ({len(at)}, first at t = {t[at[0]]:.4g} s)" in log.notices[0].text
+    assert log.segments == ((0, len(t)),)
+    assert np.array_equal(np.flatnonzero(~log.valid), at)
+    # A cubic over at most four steps of 2 ms is far better than the noise of any encoder.
+    np.testing.assert_allclose(log.q, q, atol=1e-6)
+    assert np.array_equal(jumping[at, 0], np.zeros(len(at))), "the caller's array was changed"
 
 
 def test_37_saturation_is_masked_and_reported() -> None:
@@ -139,7 +150,8 @@ def test_what_lasts_is_no_spike(shape: str) -> None:
     else:
         x[1000:1040] += 5.0
     (known,) = facts(x[:, None], ["x"])
-    assert not len(spikes(x[:, None], [known], 0.0)[0])
+    for smooth in (False, True):
+        assert not len(spikes(x[:, None], [known], 0.0, smooth=smooth)[0])
 
 
 def test_a_signal_that_touches_its_extreme_once_is_not_flat() -> None:

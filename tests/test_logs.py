@@ -27,17 +27,17 @@ def write_parquet(path, columns):
 
 def test_csv_and_parquet_give_the_same_log(tmp_path):
     columns = recording(velocities=True)
-    one = read_log(write_csv(tmp_path / "a.csv", columns), arm())
-    two = read_log(write_parquet(tmp_path / "a.parquet", columns), arm())
+    first = read_log(write_csv(tmp_path / "a.csv", columns), arm())
+    second = read_log(write_parquet(tmp_path / "a.parquet", columns), arm())
     for name in ("t", "q", "dq", "tau"):
         # The CSV was written with 12 digits.
-        assert np.allclose(getattr(one, name), getattr(two, name), rtol=1e-10, atol=1e-11)
-    assert one.segments == two.segments == ((0, 1000),)
-    assert one.dt == pytest.approx(0.004)
-    assert one.valid.all()
-    assert one.effort_present.all()
-    assert one.notices == ()
-    assert two.choices["clock"] == "uniform, 250 Hz"
+        assert np.allclose(getattr(first, name), getattr(second, name), rtol=1e-10, atol=1e-11)
+    assert first.segments == second.segments == ((0, 1000),)
+    assert first.dt == pytest.approx(0.004)
+    assert first.valid.all()
+    assert first.effort_present.all()
+    assert first.notices == ()
+    assert second.choices["clock"] == "uniform, 250 Hz"
 
 
 def test_log_keeps_mapping_hash_and_payloads(tmp_path):
@@ -202,7 +202,7 @@ def test_arrays_that_need_no_mending_are_not_copied():
         log_from_arrays(arm(3), t, q, tau)
 
 
-def test_absent_efforts_are_nan_and_told(tmp_path):
+def test_absent_efforts_are_nan_and_reported(tmp_path):
     columns = recording()
     del columns["tau_2"]
     log = read_log(write_csv(tmp_path / "a.csv", columns), arm())
@@ -216,7 +216,7 @@ def test_absent_efforts_are_nan_and_told(tmp_path):
     assert not free.effort_present.any()
 
 
-def test_incomplete_velocities_are_left_out_and_told(tmp_path):
+def test_incomplete_velocities_are_left_out_and_reported(tmp_path):
     columns = recording(velocities=True)
     del columns["dq_2"]
     log = read_log(write_csv(tmp_path / "a.csv", columns), arm())
@@ -288,8 +288,8 @@ def test_a_delay_of_a_column_with_another_name(tmp_path):
     """An entry without a column's name changes the column that is found by its words, of all motors too."""
     columns = {name.replace("tau_", "effort_motor"): x for name, x in recording().items()}
     path = write_csv(tmp_path / "late.csv", columns)
-    one = experiment_from({"robot": "a", "logs": [path], "columns": {"tau_{i}": {"delay": 0.004}}})
-    for given in (one.columns, {"tau_{i}": "tau_{i} delay 0.004"}):
+    experiment = experiment_from({"robot": "a", "logs": [path], "columns": {"tau_{i}": {"delay": 0.004}}})
+    for given in (experiment.columns, {"tau_{i}": "tau_{i} delay 0.004"}):
         log = read_log(path, arm(), columns=given)
         assert log.choices["delays removed"] == "tau_1 4 ms, tau_2 4 ms (cubic spline)"
     np.testing.assert_allclose(log.tau[:999, 0], columns["effort_motor1"][1:], rtol=0, atol=1e-9)
@@ -303,8 +303,8 @@ def test_a_scale_of_a_column_with_the_name_of_its_motor(tmp_path, key):
     owners = {f"tau_{i + 1}": f"tau_{motor.name}" for i, motor in enumerate(arm().actuators)}
     columns = {owners.get(name, name): x for name, x in recording().items()}
     path = write_csv(tmp_path / "turned.csv", columns)
-    one = experiment_from({"robot": "a", "logs": [path], "columns": {key: {"scale": -1}}})
-    log = read_log(path, arm(), columns=one.columns)
+    experiment = experiment_from({"robot": "a", "logs": [path], "columns": {key: {"scale": -1}}})
+    log = read_log(path, arm(), columns=experiment.columns)
     np.testing.assert_allclose(log.tau[:, 1], -columns[owners["tau_2"]], rtol=0, atol=1e-9)
 
 

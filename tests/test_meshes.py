@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from hypothesis import strategies as some
 from dynid.common.errors import InputError
 from dynid.excitation.collision import with_capsules
 from dynid.experiment.tasks import ExciteSettings
+from dynid.mechanism import mesh_file
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Capsule, Mechanism
 from dynid.mechanism.mesh_capsules import covering, mesh_capsules
@@ -140,6 +142,24 @@ def test_a_mesh_above_the_limit_is_not_opened(tmp_path: Path) -> None:
         read_mesh(tmp_path / "large.stl")
 
 
+def test_a_text_that_would_need_much_memory_is_refused_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Empty lines are not kept, and a face of many corners is refused before it is divided."""
+    (tmp_path / "empty.stl").write_bytes(b"solid" + b"\n" * 100_000)
+    tracemalloc.start()
+    with pytest.raises(InputError, match="ends within the mesh"):
+        read_mesh(tmp_path / "empty.stl")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 3e6  # bytes: lists of the words of all lines would have 64 each
+    monkeypatch.setattr(mesh_file, "TRIANGLE_LIMIT", 10)
+    (tmp_path / "fan.obj").write_text("v 0 0 0\nf" + " 1" * 13 + "\n")
+    with pytest.raises(InputError, match="more than 10 triangles") as refused:
+        read_mesh(tmp_path / "fan.obj")
+    assert "--no-limits" in str(refused.value)
+
+
 @settings(deadline=None, max_examples=8)  # a tenth of a second each
 @given(seed=some.integers(0, 10_000), bent=some.booleans(), flat=some.booleans())
 def test_capsules_contain_every_point_of_any_mesh(seed: int, bent: bool, flat: bool) -> None:
@@ -248,6 +268,14 @@ def test_meshes_outside_the_package_are_not_read(tmp_path: Path) -> None:
     (tmp_path / "robot/other").mkdir()
     os.symlink(tmp_path / "secret.stl", tmp_path / "robot/other/a.stl")
     unread = mesh_capsules(arm(tmp_path / "robot", "package://other/a.stl", "package://other/a.stl"))[1]
+    assert set(unread) == {"base", "upper"}
+
+
+def test_a_path_that_no_file_can_have_is_refused_or_named(tmp_path: Path) -> None:
+    for path in ("%00.stl", "package://arm_description/%00.stl"):
+        with pytest.raises(InputError, match="leaves its root"):
+            arm(tmp_path, base=path)
+    unread = mesh_capsules(arm(tmp_path, "a" * 5000 + ".stl", "package://other/" + "b" * 5000))[1]
     assert set(unread) == {"base", "upper"}
 
 

@@ -7,13 +7,14 @@ import numpy as np
 import pytest
 
 from dynid.common.errors import InputError
+from dynid.motion.choose import spectra_of
 from dynid.motion.logs import log_from_arrays, read_log
 from dynid.motion.motion import Motion
 from dynid.motion.plan import plan_motions
 from dynid.motion.settings import ColumnMap as Column
 from dynid.motion.settings import FilterSettings as Filter
 from dynid.motion.settings import MaskSettings as Mask
-from dynid.motion.spectrum import cutoff_of, spectrum, spectrum_of_runs
+from dynid.motion.spectrum import cutoff_of, spectrum
 from tests.arms import arm, motion, platform
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
@@ -237,7 +238,12 @@ def test_a_short_log_beside_a_long_one_does_not_raise_the_cutoff() -> None:
     fast = q + 0.1 * np.sin(2 * np.pi * 3.0 * t)[:, None]
 
     def cutoff(*runs: Any) -> float:
-        return cutoff_of([spectrum_of_runs(list(runs), 1e-3)], 1e-3)
+        """Of one log for each run: logs of which only fragments are used beside longer ones count too."""
+        logs = [
+            log_from_arrays(arm(), 1e-3 * np.arange(len(run)), run * [1.0, 0.5], np.zeros((len(run), 2)))
+            for run in runs
+        ]
+        return cutoff_of(spectra_of(logs), 1e-3)
 
     alone = cutoff(q)
     assert cutoff(q[:2000]) > 1.5 * alone

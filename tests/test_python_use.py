@@ -595,6 +595,7 @@ def test_efforts_of_other_logs_are_plotted(made, arrays, from_file, tmp_path):
     for text in (
         "",
         "a,b\n1,2\n",
+        "log,use,t\n" + 200_000 * "x",
         csv[0][:-9] + "x\n",
         "log,use,t,measured_joint_1,predicted_joint_1\nlog,identify\n",
     ):

@@ -674,7 +674,7 @@ def test_where_a_mass_comes_from_is_said_in_words(mass, sigma, share, origin):
 def test_a_measured_centre_of_mass_has_its_interval_in_millimetres():
     body = {"name": "arm", "mass": 2.0, "mass_sigma": 0.1, "mass_share": 1.0, "mass_dof": None}
     body |= {"prior_mass": 2.0, "centre": [0.1, 0.0, 0.0], "prior_centre": None, "payload": False}
-    assert body_row(body)["centre_half"] == ""
+    assert body_row(body)["centre_half"] == body_row({**body, "centre_sigma": None})["centre_half"] == ""
     # 1.96 times 1 and 0.5 mm; the log does not show z
     assert body_row({**body, "centre_sigma": [1e-3, 5e-4, None]})["centre_half"] == "2.0, 0.98, -"
 

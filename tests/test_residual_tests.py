@@ -92,18 +92,18 @@ def test_the_key_of_several_delays_has_all_of_them() -> None:
 def test_clean_logs_raise_nothing(seed: int) -> None:
     found = checks_of("none", seed, loaded=True)
     assert codes(found) == []
-    assert not any(one.warned for one in found.tests)
+    assert not any(test.warned for test in found.tests)
 
 
 @pytest.mark.parametrize("seed", range(2))
 def test_31_a_delay_of_one_sample_is_found_with_its_size(seed: int) -> None:
     found = checks_of("delay", seed)
     assert codes(found) == ["delay"]
-    one = next(t for t in found.tests if t.test == "delay" and t.about == "all efforts")
+    suspect = next(t for t in found.tests if t.test == "delay" and t.about == "all efforts")
     # A first-order term of a shift, with noise: within a third of the sample.
-    assert one.value == pytest.approx(1e-3, rel=0.3)
-    assert one.warned
-    assert one.ci95[0] > 0
+    assert suspect.value == pytest.approx(1e-3, rel=0.3)
+    assert suspect.warned
+    assert suspect.ci95[0] > 0
 
 
 @pytest.mark.parametrize("victim", [1, 3])
@@ -112,23 +112,23 @@ def test_35_a_joint_zero_off_by_five_degrees_names_the_joint(victim: int) -> Non
     assert "zero-offset" in codes(found)
     name = ("shoulder1", "shoulder2", "shoulder3", "elbow", "wrist1", "wrist2")[victim]
     assert f"'{name}'" in next(n.text for n in found.notices if n.code == "zero-offset")
-    one = next(t for t in found.tests if t.test == "zero" and t.about == name)
+    suspect = next(t for t in found.tests if t.test == "zero" and t.about == name)
     # Linearised about parameters that are spoiled themselves: a third.
-    assert one.value == pytest.approx(np.deg2rad(5.0), rel=0.35)
+    assert suspect.value == pytest.approx(np.deg2rad(5.0), rel=0.35)
 
 
 @pytest.mark.parametrize("victim", [0, 4])
 def test_34_a_gain_off_by_ten_percent_names_the_motor(victim: int) -> None:
     found = checks_of("gain", 2, victim, loaded=True)
-    # What a wrong gain leaves is uneven in time: a burst may be told beside it, no other suspect.
+    # What a wrong gain leaves is uneven in time: a burst may be reported beside it, no other suspect.
     assert set(codes(found)) - {"burst"} == {"gain"}
-    one = next(t for t in found.tests if t.test == "gain" and t.warned)
-    assert one.about == ("shoulder1", "shoulder2", "shoulder3", "elbow", "wrist1", "wrist2")[victim]
+    suspect = next(t for t in found.tests if t.test == "gain" and t.warned)
+    assert suspect.about == ("shoulder1", "shoulder2", "shoulder3", "elbow", "wrist1", "wrist2")[victim]
     # Parameters have given way to the wrong effort, until it is corrected and tested again.
-    assert one.value == pytest.approx(0.1, rel=0.05)
-    assert one.ci95[0] < 0.1 < one.ci95[1]
-    (told,) = [item for item in found.notices if item.code == "gain"]
-    assert f"`columns: {{tau_{victim + 1}: {{scale: {1.0 / (1.0 + one.value):.4g}}}}}`" in told.remedy
+    assert suspect.value == pytest.approx(0.1, rel=0.05)
+    assert suspect.ci95[0] < 0.1 < suspect.ci95[1]
+    (gain,) = [item for item in found.notices if item.code == "gain"]
+    assert f"`columns: {{tau_{victim + 1}: {{scale: {1.0 / (1.0 + suspect.value):.4g}}}}}`" in gain.remedy
 
 
 def test_all_gains_wrong_alike_show_beside_a_known_mass_only() -> None:
@@ -141,7 +141,7 @@ def test_all_gains_wrong_alike_show_beside_a_known_mass_only() -> None:
         problem = prepare(robot, logs, experiment)
         fit = linear_fit(problem, experiment)
         found = Finished(fit).answered(check_residuals(fit))
-        assert [one.about for one in found.tests if one.test == "gain" and one.warned] == (
+        assert [test.about for test in found.tests if test.test == "gain" and test.warned] == (
             ["all efforts"] if loaded else []
         )
 
@@ -234,11 +234,11 @@ def test_outlying_runs_and_bursts_are_named() -> None:
             Y[200:210] += 5.0
         groups.append(group(W, Y, log=f"run{run}", blocks=40))
     system = System(parameters(2), tuple(groups))
-    told = list(outlying_runs(system, chi))
-    assert [one.code for one in told] == ["outlying-run"]
-    assert "run2: joint_1" in told[0].text
+    messages = list(outlying_runs(system, chi))
+    assert [message.code for message in messages] == ["outlying-run"]
+    assert "run2: joint_1" in messages[0].text
     burst = list(bursts(burst_blocks(system, chi), {f"run{i}": [100.0] for i in range(4)}))
-    assert [one.code for one in burst] == ["burst"]
+    assert [message.code for message in burst] == ["burst"]
     # Block 20 of one second each, in a run that begins at 100 s.
     assert "run1 at t = 120.00 s" in burst[0].text
     assert "exclude: [[119.7, 120.6]]" in burst[0].remedy
@@ -246,7 +246,7 @@ def test_outlying_runs_and_bursts_are_named() -> None:
     quiet = System(parameters(2), tuple(groups[:1] + groups[3:]))
     assert not list(outlying_runs(quiet, chi))
     assert not burst_blocks(quiet, chi)
-    alike = System(parameters(2), tuple(replace(one, log=f"run{i}") for i, one in enumerate(groups[:1] * 4)))
+    alike = System(parameters(2), tuple(replace(run, log=f"run{i}") for i, run in enumerate(groups[:1] * 4)))
     assert "hand on the platform" in next(outlying_runs(system, chi, lambda: alike)).remedy
     # Runs that differ as the noise of their positions does are no outliers.
     assert not list(outlying_runs(system, chi, lambda: system))
@@ -328,7 +328,7 @@ def test_parameters_of_tests_have_no_unit_trouble() -> None:
     names = (*parameters(2), Parameter("t", "test", "", "", "test"))
     system = System(names, (group(np.column_stack([W, hidden]), Y, blocks=30),))
     flagged, first = flagged_suspects(
-        system, np.ones(1), [Suspect("gain", "x", (0,), "1")], 1, lambda one: True, 1.0
+        system, np.ones(1), [Suspect("gain", "x", (0,), "1")], 1, lambda _: True, 1.0
     )
     assert flagged == []
     assert first == {}
@@ -347,15 +347,15 @@ def test_a_gain_and_a_load_that_cannot_be_separated_are_named_beside_each_other(
     for sign, alike in ((np.ones(300), True), (turning, False)):
         system = System(names, (group(np.column_stack([W, effort, effort * sign]), Y, blocks=30),))
         suspects = [Suspect("gain", "x", (0,), "1"), Suspect("load", "x", (1,), "1")]
-        _, first = flagged_suspects(system, np.ones(1), suspects, 2, lambda one: True, 1.0)
+        _, first = flagged_suspects(system, np.ones(1), suspects, 2, lambda _: True, 1.0)
         gain, load = first[(0,)], first[(1,)]
         assert bool(confounded(gain)) == bool(confounded(load)) == alike
         words = inseparable(first.values())
-        assert all((one in words) == alike for one in ("cannot be separated", "gain of x", "load of x"))
+        assert all((text in words) == alike for text in ("cannot be separated", "gain of x", "load of x"))
 
 
-@pytest.mark.parametrize(("factor", "told"), [(1.0, False), (1.4, False), (0.01, True), (-1.0, True)])
-def test_34_a_scale_far_from_the_priors_is_told(factor: float, told: bool) -> None:
+@pytest.mark.parametrize(("factor", "reported"), [(1.0, False), (1.4, False), (0.01, True), (-1.0, True)])
+def test_34_a_scale_far_from_the_priors_is_reported(factor: float, reported: bool) -> None:
     """Current logged, gain not applied: R2 does not change, the masses do."""
     from dynid.checks.plausible_masses import prior_scale
     from dynid.statistics.estimate import ParameterEstimate
@@ -368,15 +368,15 @@ def test_34_a_scale_far_from_the_priors_is_told(factor: float, told: bool) -> No
         found.append(
             ParameterEstimate(f"M_link{k}", "kg", value, 0.01 * abs(value), 1.0, (0.0, 1.0), prior=prior)
         )
-    assert [one.code for one in prior_scale(found)] == (["scale-differs"] if told else [])
+    assert [message.code for message in prior_scale(found)] == (["scale-differs"] if reported else [])
 
 
 def test_a_gain_that_is_too_small_is_called_so() -> None:
-    one, both = Suspect("gain", "elbow", (0,), "1"), Suspect("gain", ALL, (0,), "1")
-    assert "is 12.1 +- 3.0 % smaller than known masses" in gain_notice(one, -0.121, 0.03).text
-    assert "is 12.1 +- 3.0 % larger than known masses" in gain_notice(one, 0.121, 0.03).text
+    single, both = Suspect("gain", "elbow", (0,), "1"), Suspect("gain", ALL, (0,), "1")
+    assert "is 12.1 +- 3.0 % smaller than known masses" in gain_notice(single, -0.121, 0.03).text
+    assert "is 12.1 +- 3.0 % larger than known masses" in gain_notice(single, 0.121, 0.03).text
     assert gain_notice(both, -0.05, 0.01).text.endswith("all efforts are 5.0 +- 1.0 % too small")
-    assert "off by -200 %" in gain_notice(one, -2.0, 0.1).text  # a wrong sign
+    assert "off by -200 %" in gain_notice(single, -2.0, 0.1).text  # a wrong sign
 
 
 @pytest.mark.parametrize(("sigma", "matters"), [(1e-4, True), (1e-6, False)])
@@ -399,10 +399,10 @@ def test_a_gain_that_may_be_one_is_not_flagged_beside_one_that_cannot(sizes, kep
         Suspect("gain", log.effort_names[k], (k,), "1", size=np.array([x]), sigma=np.full(1, 0.01), dof=20.0)
         for k, x in enumerate(sizes)
     ]
-    left = {one.columns: replace(one, size=np.zeros(1)) for one in gains}
+    left = {gain.columns: replace(gain, size=np.zeros(1)) for gain in gains}
     fit = linear_fit(prepare(robot, [log], experiment), experiment)
     found = settled_gains(fit, gains, lambda _: left)
-    assert [one.about for one in found] == list(log.effort_names[:kept])
+    assert [suspect.about for suspect in found] == list(log.effort_names[:kept])
 
 
 def _test_columns(order: Sequence[int], spill: float = 0.0) -> dict[str, Suspect]:
@@ -417,7 +417,7 @@ def _test_columns(order: Sequence[int], spill: float = 0.0) -> dict[str, Suspect
     groups = tuple(
         group(np.column_stack([W[k], Z[k][:, order]]), Y[k], name=f"joint_{k + 1}", blocks=20) for k in (0, 1)
     )
-    suspects = [Suspect("gain", f"z{one}", (place,), "1") for place, one in enumerate(order)]
+    suspects = [Suspect("gain", f"z{column}", (place,), "1") for place, column in enumerate(order)]
     _, first = flagged_suspects(System(parameters(6), groups), np.ones(2), suspects, 3, lambda _: False, 0.25)
     return {suspect.about: suspect for suspect in first.values()}
 

@@ -115,6 +115,17 @@ def test_a_light_robot_with_known_masses_is_plausible() -> None:
     assert list(check_scale(known, robot)) == []
 
 
+def test_a_mass_with_a_wide_interval_is_no_sign_of_too_small_efforts() -> None:
+    """After a push, only rotary inertias of the arms stay below 10 %: they alone look like another unit."""
+    robot, found = base_values("delta")
+    for factor, codes in ((1.0, []), (1e-3, ["scale-implausible"])):
+        doubtful = [
+            replace(one, sigma=0.12 * abs(one.value), sigma_rel_percent=12.0) if one.unit != "kg m^2" else one
+            for one in scaled(found, factor)
+        ]
+        assert [one.code for one in check_scale(doubtful, robot)] == codes
+
+
 def test_units_are_guessed_near_their_factor_only() -> None:
     assert likely_unit(1040.0) == "mA or N mm"
     assert likely_unit(9.5).startswith("kgf")

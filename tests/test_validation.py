@@ -101,7 +101,7 @@ def test_a_payload_the_result_does_not_know_is_refused(robot):
 def test_a_payload_that_was_always_mounted_cannot_be_taken_off(robot):
     """Its mass is inside its carrier's parameters: predicting without it would be wrong in silence."""
     estimate = identify_logs(robot, [log(robot, 1, ["block"])])
-    assert not any(one.name.endswith("_block") for one in estimate.parameters)
+    assert not any(parameter.name.endswith("_block") for parameter in estimate.parameters)
     (loaded,), _ = validate_result(estimate, [log(robot, 2, ["block"])], robot)
     assert loaded.residual_percent < 1.0  # noise of 0.01 N m on efforts of some 10 N m
     for none in ((), ("none",)):
@@ -236,44 +236,44 @@ def test_built_in_robot_is_recorded_by_its_name():
 
 
 def test_what_was_noticed_in_a_log_stays_with_its_figures(robot, capsys):
-    told = Notice("gap", "1 gap longer than 10 ms", "check the recorder")
+    gap = Notice("gap", "1 gap longer than 10 ms", "check the recorder")
     estimate = identify_logs(robot, [log(robot, 1)])
-    validations, _ = validate_result(estimate, [replace(log(robot, 2), notices=(told,))], robot)
-    assert validations[0].warnings == (told,)
+    validations, _ = validate_result(estimate, [replace(log(robot, 2), notices=(gap,))], robot)
+    assert validations[0].warnings == (gap,)
     print_validation(validations, warnings=True)
     assert "log 2: 1 gap longer than 10 ms" in capsys.readouterr().out
 
 
-def test_a_log_predicted_far_worse_than_the_fit_is_told(robot):
+def test_a_log_predicted_far_worse_than_the_fit_is_reported(robot):
     estimate = identify_logs(robot, [log(robot, 1)])
     good, doubled = log(robot, 2), log(robot, 3)
     validations, _ = validate_result(estimate, [good, replace(doubled, tau=2.0 * doubled.tau)], robot)
     assert validations[0].warnings == ()
-    (told,) = validations[1].warnings
-    assert told.code == "poor-prediction"
-    assert told.level == "bad"
-    assert "payload" in told.remedy
+    (warning,) = validations[1].warnings
+    assert warning.code == "poor-prediction"
+    assert warning.level == "bad"
+    assert "payload" in warning.remedy
 
 
 def test_one_percentage_of_a_log_is_given_everywhere(robot, capsys):
     estimate = identify_logs(robot, [log(robot, 1)])
     doubled = log(robot, 3)
-    ((one,), signals) = validate_result(estimate, [replace(doubled, tau=2.0 * doubled.tau)], robot)
-    assert one.error == log_error(signals[0], estimate.verdict)
-    figure = percent(one.error.percent)
-    assert f"model error {one.error.percent:.2g} % of the peak ({one.error.worst})" in one.warnings[0].text
-    print_validation([one], warnings=True)
+    ((check,), signals) = validate_result(estimate, [replace(doubled, tau=2.0 * doubled.tau)], robot)
+    assert check.error == log_error(signals[0], estimate.verdict)
+    figure, worst = percent(check.error.percent), check.error.worst
+    assert f"model error {check.error.percent:.2g} % of the peak ({worst})" in check.warnings[0].text
+    print_validation([check], warnings=True)
     printed = " ".join(capsys.readouterr().out.split())
-    assert f" {figure} {one.error.worst}" in printed
-    assert f"{one.residual_percent:.2g} %" not in printed
+    assert f" {figure} {check.error.worst}" in printed
+    assert f"{check.residual_percent:.2g} %" not in printed
 
 
 def test_a_log_slightly_worse_than_the_limit_needs_care_only(robot):
     estimate = identify_logs(robot, [log(robot, 1)])
     other = log(robot, 3)
-    ((one,), _) = validate_result(estimate, [replace(other, tau=1.1 * other.tau)], robot)
-    (warning,) = one.warnings
-    assert 2.0 < one.error.percent < 10.0  # a tenth of the rms effort, which is below the peak
+    ((check,), _) = validate_result(estimate, [replace(other, tau=1.1 * other.tau)], robot)
+    (warning,) = check.warnings
+    assert 2.0 < check.error.percent < 10.0  # a tenth of the rms effort, which is below the peak
     assert warning.level == "care"
 
 
@@ -281,7 +281,7 @@ def test_same_samples_from_another_file_are_not_independent(robot):
     recording = log(robot, 1)
     copy = replace(recording, name="copy", sha256="0" * 64)
     estimate = identify_logs(robot, [recording], [copy, log(robot, 2)])
-    assert [one.independent for one in estimate.validation] == [False, True]
+    assert [check.independent for check in estimate.validation] == [False, True]
     assert "validation-not-independent" in {notice.code for notice in estimate.warnings}
 
 
@@ -319,7 +319,7 @@ def test_a_part_of_a_log_of_the_fit_is_not_unseen(robot):
         origins={},
     )
     estimate = identify_logs(robot, [recording], [part])
-    assert [one.independent for one in estimate.validation] == [False]
+    assert [check.independent for check in estimate.validation] == [False]
     assert "validation-not-independent" in {notice.code for notice in estimate.warnings}
     assert "left out of the fit" in estimate.verdict.judged_on
     (later,), _ = validate_result(estimate, [part], robot)
@@ -352,9 +352,9 @@ def test_ties_are_tested_against_the_data(robot):
     ties = (TieChoice("sides"), TieChoice("motors"))
     equal = identify_logs(robot, [log(robot, 1)], (), Experiment(robot=robot, ties=ties))
     assert "accepted by these data" in equal.choices["tie 'sides', 'motors'"]
-    one = log(robot, 1)
+    clean = log(robot, 1)
     # One side drives against three times the friction: the sides are not equal.
-    dragged = replace(one, tau=one.tau + [0.0, 1.0] * np.sign(np.gradient(one.q, axis=0)))
+    dragged = replace(clean, tau=clean.tau + [0.0, 1.0] * np.sign(np.gradient(clean.q, axis=0)))
     unequal = identify_logs(robot, [dragged], (), Experiment(robot=robot, ties=ties))
     assert "tie-rejected" in {notice.code for notice in unequal.warnings}
 
@@ -376,9 +376,9 @@ def test_the_tie_test_rejects_as_often_as_it_says(robot):
 
 def test_a_validation_shows_itself_in_one_line(robot):
     estimate = identify_logs(robot, [log(robot, 1)])
-    (one,) = estimate.validate(log(robot, 2), robot)
-    assert repr(one) == (
-        f"Validation('log 2', independent=True, model error {one.error.percent:.2g} % ({one.error.worst}),"
-        " warnings: none)"
+    (check,) = estimate.validate(log(robot, 2), robot)
+    assert repr(check) == (
+        f"Validation('log 2', independent=True, model error {check.error.percent:.2g} %"
+        f" ({check.error.worst}), warnings: none)"
     )
     assert f"model error {max(j.error_percent for j in estimate.verdict.joints):.2g} %" in repr(estimate)

@@ -202,15 +202,15 @@ def differing(parameters: Iterable[ParameterEstimate], shares: Mapping[str, floa
 
 
 def _size_scale(parameters: Iterable[ParameterEstimate], mechanism: Mechanism) -> Iterable[Notice]:
-    """Parameters that no robot of this size has."""
+    """Parameters that no robot of this size has: one is surely too large, or none is large enough."""
+    parameters = list(parameters)
     sure = _sure(parameters)
     short, long = reach(mechanism), reach(mechanism, travel=True)
     if not sure or short <= _SHORTEST:
         return
-    # The largest density that the size allows, and the smallest.
-    highest, lowest = (
-        max(abs(parameter.value) / R ** _POWERS[parameter.unit] for parameter in sure) for R in (short, long)
-    )
+    # The smallest density that the size allows, and the largest: of any parameter that is surely so large.
+    lowest = max(abs(parameter.value) / long ** _POWERS[parameter.unit] for parameter in sure)
+    highest = max(_least(parameter) / short ** _POWERS[parameter.unit] for parameter in _inertial(parameters))
     heavy = lowest > min(_HEAVY * max(1.0, (_SMALL / long) ** 2), _STEEL)
     if not heavy and highest >= _LIGHT:
         return
@@ -224,16 +224,21 @@ def _size_scale(parameters: Iterable[ParameterEstimate], mechanism: Mechanism) -
     )
 
 
+def _inertial(parameters: Iterable[ParameterEstimate]) -> list[ParameterEstimate]:
+    """Inertial parameters."""
+    return [one for one in parameters if one.unit in UNITS and one.name.split("_")[0] in SYMBOLS]
+
+
 def _sure(parameters: Iterable[ParameterEstimate]) -> list[ParameterEstimate]:
     """Well-known inertial parameters."""
-    return [
-        parameter
-        for parameter in parameters
-        if parameter.unit in UNITS
-        and parameter.name.split("_")[0] in SYMBOLS
-        and parameter.sigma_rel_percent is not None
-        and parameter.sigma_rel_percent < _SURE_PERCENT
-    ]
+    percents = ((one, one.sigma_rel_percent) for one in _inertial(parameters))
+    return [one for one, percent in percents if percent is not None and percent < _SURE_PERCENT]
+
+
+def _least(parameter: ParameterEstimate) -> float:
+    """Smallest size of a parameter in its 95 % interval; 0 where that holds both signs."""
+    half = np.inf if parameter.sigma is None else float(half95(parameter.sigma, [parameter]))
+    return max(0.0, abs(parameter.value) - half)
 
 
 def likely_unit(ratio: float) -> str:

@@ -58,7 +58,7 @@ def in_file(change: Change) -> str:
     return ", ".join([*([f"`{', '.join(every)}`"] if every else []), *named[:_MOST_SHOWN]]) + more
 
 
-def in_words(change: Change) -> str:
+def in_remedy(change: Change) -> str:
     """The same for remedies: with the options of the command line, if they can say it briefly."""
     options = in_options(change)
     return in_file(change) + (f" ({options})" if options else "")

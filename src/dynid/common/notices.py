@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol, runtime_checkable
 
 from dynid.common.catalogue import CATALOGUE, RANKS, STAGES, Severity, codes_with
-from dynid.common.change import Change, in_words, joined
+from dynid.common.change import Change, in_remedy, joined
 from dynid.common.errors import InputError
 
 _ORDER = (Severity.NOTE, Severity.CARE, Severity.STOP)
@@ -55,7 +55,7 @@ def notice(code: str, variant: str = "", /, *, change: Change | None = None, **v
     """
     entry, change = CATALOGUE[code], change or {}
     template = entry.variants[variant] if variant else entry.template
-    remedy = template.remedy.format(change=in_words(change), **values)
+    remedy = template.remedy.format(change=in_remedy(change), **values)
     return Notice(code, template.text.format(**values), remedy, entry.severity, change)
 
 
@@ -123,7 +123,7 @@ def _one(same: Sequence[Notice]) -> Notice:
     for item in same[1:]:
         change = joined(change, item.change) or change
     shown = next((item for item in same if item.change), first)
-    remedy = shown.remedy.replace(in_words(shown.change), in_words(change)) if change else first.remedy
+    remedy = shown.remedy.replace(in_remedy(shown.change), in_remedy(change)) if change else first.remedy
     return replace(first, text=_joined([item.text for item in same]), remedy=remedy, change=change)
 
 

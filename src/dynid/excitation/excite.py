@@ -183,7 +183,9 @@ def excite_series(
         try:
             return searched(inputs)
         except InputError as refusal:
-            floor = None if inputs.settings.floor is not None else assumed_floor(inputs)
+            of_journal = journal is not None and refusal.file == str(journal)
+            given = of_journal or inputs.settings.floor is not None
+            floor = None if given else assumed_floor(inputs)
             if floor is None:
                 raise
             # No motion is refused for a floor that nobody gave; without it, the refusal is for other reasons.

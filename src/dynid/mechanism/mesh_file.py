@@ -6,7 +6,8 @@ whether it is one: the header of many binary files begins with `solid`, as a tex
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import io
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -20,12 +21,13 @@ from dynid.common.strict_number import is_number
 from dynid.common.strict_yaml import PathLike
 from dynid.mechanism.urdf_tree import PACKAGE, model_file
 
-BYTE_LIMIT = 50_000_000  # one million triangles of a binary STL
+BYTE_LIMIT = 50_000_000
+TRIANGLE_LIMIT = 1_000_000  # as many as a binary STL of that size has
 _LARGEST = 1e15  # in the unit of the file
 _HEADER, _PER_TRIANGLE = 84, 50
 _RECORD = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("attribute", "<u2")])
 _FACET = ("facet normal # # # outer loop" + 3 * " vertex # # #" + " endloop endfacet").split()
-_CORNERS = [i for i, word in enumerate(_FACET) if word == "#"][3:]
+_CORNERS = frozenset([i for i, word in enumerate(_FACET) if word == "#"][3:])
 # Statements of an OBJ that change no triangle; others (curves, free surfaces) are refused.
 _WITHOUT_SHAPE = ("vt", "vn", "vp", "g", "o", "s", "l", "p", "usemtl", "mtllib")
 
@@ -86,11 +88,7 @@ def read_mesh(file: PathLike) -> Mesh:
     try:
         size = path.stat().st_size
         if limits.exceeded(size, BYTE_LIMIT):
-            raise InputError(
-                f"the mesh has {size} bytes, more than the limit of {BYTE_LIMIT}",
-                file=path,
-                remedy=f"reduce its triangles; {limits.REMEDY}",
-            )
+            raise _too_large(path, f"{size} bytes, more than the limit of {BYTE_LIMIT}")
         raw = path.read_bytes()
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}", file=path, remedy="check the path") from None
@@ -113,40 +111,43 @@ def _stl(raw: bytes, path: Path) -> Mesh:
     )
 
 
-def _text_stl(lines: list[list[str]], path: Path) -> Mesh:
+def _text_stl(lines: Iterable[list[str]], path: Path) -> Mesh:
     """`solid`, then facets of 21 words; names after `solid` and `endsolid` may have any words."""
-    words: list[str] = []
-    last = ""
+    values: list[float] = []
+    row, place, last = 0, 0, ""
     for row, line in enumerate(lines, 1):
         last = line[0].lower() if line else last
         if not line or last in ("solid", "endsolid"):
             continue
         for word in line:
-            wanted = _FACET[len(words) % len(_FACET)]
+            wanted = _FACET[place]
             if not (is_number(word) if wanted == "#" else word.lower() == wanted):
                 wanted = "a number" if wanted == "#" else f"'{wanted}'"
                 raise _damaged(path, row, f"'{word[:40]}' is not {wanted}")
-            words.append(word)
-    if len(words) % len(_FACET) or last != "endsolid":
-        raise _damaged(path, len(lines), "the file ends within the mesh")
-    values = np.array(words, dtype=object).reshape(-1, len(_FACET))[:, _CORNERS].astype(float)
-    return _merged(values.reshape(-1, 3), path, lambda k: f"triangle {k + 1}")
+            if place in _CORNERS:
+                values.append(float(word))
+            place = (place + 1) % len(_FACET)
+    if place or last != "endsolid":
+        raise _damaged(path, row, "the file ends within the mesh")
+    return _merged(np.array(values).reshape(-1, 3), path, lambda k: f"triangle {k + 1}")
 
 
 def _obj(raw: bytes, path: Path) -> Mesh:
     """Vertices `v x y z` and faces `f a b c ...`; a face of more corners becomes a fan of triangles."""
-    vertices: list[list[float]] = []
+    vertices: list[tuple[float, ...]] = []
     corners: list[int] = []
     rows: list[int] = []
     for row, words in _statements(_lines(raw)):
         if words[0] == "v":
             if len(words) < 4 or not all(map(is_number, words[1:4])):
-                raise _damaged(path, row, f"'{' '.join(words)[:40]}' has no three coordinates")
-            vertices.append([float(word) for word in words[1:4]])
+                raise _damaged(path, row, f"'{' '.join(words[:9])[:40]}' has no three coordinates")
+            vertices.append(tuple(float(word) for word in words[1:4]))
         elif words[0] == "f":
-            face = [_corner(word, len(vertices), path, row) for word in words[1:]]
-            if len(face) < 3:
+            if len(words) < 4:
                 raise _damaged(path, row, "a face has fewer than three corners")
+            if limits.exceeded(len(rows) + len(words) - 3, TRIANGLE_LIMIT):
+                raise _too_large(path, f"more than {TRIANGLE_LIMIT} triangles")
+            face = [_corner(word, len(vertices), path, row) for word in words[1:]]
             for b, c in pairwise(face[1:]):
                 corners += [face[0], b, c]
                 rows.append(row)
@@ -156,7 +157,7 @@ def _obj(raw: bytes, path: Path) -> Mesh:
     return _merged(places, path, lambda k: f"line {rows[k]}")
 
 
-def _statements(lines: list[list[str]]) -> Iterator[tuple[int, list[str]]]:
+def _statements(lines: Iterable[list[str]]) -> Iterator[tuple[int, list[str]]]:
     """Line number and words of each statement; a backslash continues it on the next line."""
     held: list[str] = []
     for row, line in enumerate(lines, 1):
@@ -199,11 +200,15 @@ def _merged(corners: Float[Array, "k 3"], path: Path, place: Callable[[int], str
     return Mesh(vertices, index.reshape(-1, 3))
 
 
-def _lines(raw: bytes) -> list[list[str]]:
-    """Words of every line; comments and names may be in any encoding."""
-    return [line.decode("latin-1").split() for line in raw.splitlines()]
+def _lines(raw: bytes) -> Iterator[list[str]]:
+    """Words of one line after the other; comments and names may be in any encoding."""
+    return (line.split() for line in io.TextIOWrapper(io.BytesIO(raw), "latin-1"))
 
 
 def _damaged(path: Path, row: int, text: str, remedy: str = "") -> InputError:
     remedy = remedy or "the file is damaged: copy or export it again"
     return InputError(text, file=path, place=f"line {row}", remedy=remedy)
+
+
+def _too_large(path: Path, size: str) -> InputError:
+    return InputError(f"the mesh has {size}", file=path, remedy=f"reduce its triangles; {limits.REMEDY}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import heapq
 import os
 from collections.abc import Collection, Mapping
@@ -249,7 +250,7 @@ def _in_file_order(
 
 
 def check_meshes(robot: Element) -> None:
-    """Refuse mesh and texture paths that leave their root; none is ever opened.
+    """Refuse mesh and texture paths that leave their root; none is opened here.
 
     The root of `package://name/...` is that package, found among the folders above the file if
     it is there; the root of any other path is the nearest folder above with a `package.xml`, or
@@ -271,6 +272,8 @@ def check_path(element: Element, name: str, file: str) -> None:
 def _stays(name: str, file: str) -> bool:
     scheme, path = _split(name)
     package, _, inner = path.partition("/")
+    if "\0" in path:  # no file has such a name
+        return False
     if scheme and (_climbs(inner) or package in ("", ".", "..")):
         return False
     places = _places(name, file)
@@ -280,8 +283,9 @@ def _stays(name: str, file: str) -> bool:
 def model_file(name: str, file: str) -> Path | None:
     """The file that a path in the description `file` names, if it is there and inside its root."""
     for place, root in _places(name, file):
-        if place.is_file() and _inside(place, root):
-            return place
+        with contextlib.suppress(OSError):  # a name that is too long
+            if place.is_file() and _inside(place, root):
+                return place
     return None
 
 

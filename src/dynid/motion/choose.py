@@ -16,7 +16,7 @@ from dynid.motion.differentiate import differentiate
 from dynid.motion.filters import LowPass, check_cutoff, low_pass
 from dynid.motion.log import Log
 from dynid.motion.settings import FilterSettings
-from dynid.motion.spectrum import Spectrum, cutoff_of, middles, motion_band, spectrum_of_runs
+from dynid.motion.spectrum import LEAST, Spectrum, cutoff_of, middles, motion_band, spectrum_of_runs
 
 RATIO_TOLERANCE = 0.05
 WARN, REFUSE = 0.2, 0.5  # relative rms difference
@@ -61,7 +61,10 @@ def by_rate(logs: Sequence[Log]) -> list[list[Log]]:
     for log in logs:
         near = (group for group in groups if abs(group[0].dt - log.dt) < _ONE_RATE * log.dt)
         group = next(near, None)
-        groups.append([log]) if group is None else group.append(log)
+        if group is None:
+            groups.append([log])
+        else:
+            group.append(log)
     return groups
 
 
@@ -74,14 +77,20 @@ def _spectrum_of(logs: Sequence[Log], signal: Literal["q", "dq"]) -> Spectrum:
 
 
 def _middles(logs: Sequence[Log], signal: Literal["q", "dq"]) -> list[Float[Array, "_ m"]]:
-    """A signal in the middle of the runs of all logs, which are laid end to end for this."""
+    """A signal in the middle of the runs of all logs, which are laid end to end for this.
+
+    A log that has only fragments beside the others counts too: it may be the only fast one.
+    """
     ends = np.cumsum([0, *(len(log.t) for log in logs)]).tolist()
     runs = [(a + end, b + end) for log, end in zip(logs, ends, strict=False) for a, b in log.segments]
-    found = []
+    parts: dict[int, list[slice]] = {k: [] for k in range(len(logs))}
     for part in middles(runs, logs[0].dt):
         k = int(np.searchsorted(ends, part.start, side="right")) - 1
-        found.append(np.asarray(getattr(logs[k], signal)[part.start - ends[k] : part.stop - ends[k]], float))
-    return found
+        parts[k].append(slice(part.start - ends[k], part.stop - ends[k]))
+    for k, log in enumerate(logs):
+        if not parts[k] and 2 * max((b - a for a, b in log.segments), default=0) >= LEAST:
+            parts[k] = middles(log.segments, log.dt)
+    return [np.asarray(getattr(logs[k], signal)[part], float) for k in parts for part in parts[k]]
 
 
 def position_spectrum(log: Log) -> Spectrum:

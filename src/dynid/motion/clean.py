@@ -76,7 +76,7 @@ def clean(
     notices += added
     step = median_step(record) if added else step
     faults = signal_faults(record, *_names(record, quaternions), step)
-    notices += faults.notices
+    record, notices = faults.record, [*notices, *faults.notices]
     good = _finite(record, notices)
     for a, b in ranges(len(good)):
         good[a:b] &= faults.good[a:b]

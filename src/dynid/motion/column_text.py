@@ -70,8 +70,8 @@ def in_file(column: ColumnMap, names: Sequence[str]) -> ColumnMap | None:
     matches = same if len(same) == 1 else list(headed)
     if len(matches) != 1:
         return None
-    own = headed[matches[0]] if column.unit is None and column.scale == 1.0 else column.unit
-    return column.changed(name=matches[0], unit=own)
+    unit = headed[matches[0]] if column.unit is None and column.scale == 1.0 else column.unit
+    return column.changed(name=matches[0], unit=unit)
 
 
 def with_unit(name: str) -> tuple[str, str | None]:

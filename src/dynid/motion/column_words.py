@@ -203,14 +203,14 @@ def readings(
             continue
         for owner, number, rest, confidence in _owned(column.words, owners):
             # Which joint has a number follows from the whole family; its unit is compared then.
-            ways = {one.turns for one in owners} if owner is None else {owners[owner].turns}
+            ways = {candidate.turns for candidate in owners} if owner is None else {owners[owner].turns}
             kind = _kind(rest, counted) or next(
                 filter(None, (_kind_of_unit(column, rest, x) for x in ways)), None
             )
             if kind is None or (kind.quantity == EFFORT) != efforts:
                 continue
             found = [column.units(kind.quantity, turns, rest) for turns in sorted(ways)]
-            fits, unit, used = max(found, key=lambda one: (one[0], one[1] is not None))
+            fits, unit, used = max(found, key=lambda match: (match[0], match[1] is not None))
             if not fits or (kind.current and unit not in (None, "A", "mA")):
                 continue
             pattern = rest[:-used] if used else rest
@@ -354,7 +354,7 @@ def strange_unit(name: str, quantity: str, owners: Collection[str]) -> str | Non
         *OTHERS,
         *NEUTRAL,
         *SHARES,
-        *(word for own in owners for word in words_of(own)),
+        *(word for owner in owners for word in words_of(owner)),
     }
     marked = name.rstrip().endswith("]") or any(sign in inside for sign in "/^·°")
     return inside if marked and words - known else None
@@ -368,8 +368,8 @@ def has_kind(name: str) -> bool:
 def is_asked(words: Sequence[str]) -> bool:
     """Whether the words are those of a reference or a command, not of a measured signal."""
     plain = [word for word in words if word and not word.isdecimal()]
-    told = any(word == SET and after in KINDS for word, after in pairwise(plain))
-    return told or any(word in ASKED for word in plain) or plain[1:][-1:] == [DESIRED]
+    commanded = any(word == SET and after in KINDS for word, after in pairwise(plain))
+    return commanded or any(word in ASKED for word in plain) or plain[1:][-1:] == [DESIRED]
 
 
 def is_command(name: str) -> bool:

@@ -70,8 +70,8 @@ def _canonical(
     """Columns by the entries that name them and by canonical names, not yet changed."""
     chosen = mapped_columns(names, known, named, file)
     # Of two canonical names, that of the entry is meant.
-    own = [key if "{" in change.name else change.name for key, change in changes.items() if key not in chosen]
-    chosen = mapped_columns(names, known, {**named, **{name: name for name in own if name in names}}, file)
+    meant = [key if "{" in entry.name else entry.name for key, entry in changes.items() if key not in chosen]
+    chosen = mapped_columns(names, known, {**named, **{name: name for name in meant if name in names}}, file)
     taken = {column.name for column in chosen.values()}
     owners = {slot.owner for slot in known}
     headed = {name: with_unit(name) for name in names if Column(name).bracket is not None}
@@ -167,15 +167,15 @@ def of_positions(
     keys = {key for slot in wanted for key in (*slot.spellings, *quantity_patterns(slot.quantity))}
     usable = {key: entry.changed(delay=0.0) for key, entry in columns.items() if key in keys}
     named = {key: entry for key, entry in usable.items() if entry.name != key}
-    named = {key: entry for key, entry in named.items() if _is_there({key: entry}, table, wanted, file)}
+    named = {key: entry for key, entry in named.items() if _is_in({key: entry}, table, wanted, file)}
     changes = {key: entry for key, entry in usable.items() if entry.name == key}
     found = matched(table, known, named, file).chosen if changes else {}
-    there = {key for slot in wanted if slot.key in found for key in slot.spellings}
-    there |= {key for slot in wanted if slot.key in found for key in quantity_patterns(slot.quantity)}
-    return {key: entry for key, entry in usable.items() if key in named or (key in changes and key in there)}
+    usual = {key for slot in wanted if slot.key in found for key in slot.spellings}
+    usual |= {key for slot in wanted if slot.key in found for key in quantity_patterns(slot.quantity)}
+    return {key: entry for key, entry in usable.items() if key in named or (key in changes and key in usual)}
 
 
-def _is_there(columns: Mapping[str, ColumnMap], table: Table, known: Sequence[Slot], file: object) -> bool:
+def _is_in(columns: Mapping[str, ColumnMap], table: Table, known: Sequence[Slot], file: object) -> bool:
     try:
         return bool(mapped_columns(tuple(table.columns), known, columns, file))
     except InputError:
@@ -192,21 +192,21 @@ def _beside(
     """Columns with the names of the joints that the user's mapping of some of them leaves out."""
     found: list[Guess] = []
     for quantity in dict.fromkeys(slot.quantity for slot in known if slot.key in mapped and slot.owner):
-        own = {slot.key: slot for slot in known if slot.quantity == quantity}
-        if all(key in chosen for key in own) or any(key in chosen and key not in mapped for key in own):
+        slots = {slot.key: slot for slot in known if slot.quantity == quantity}
+        if all(key in chosen for key in slots) or any(key in chosen and key not in mapped for key in slots):
             continue
-        taken = {column.name for key, column in chosen.items() if key not in own}
+        taken = {column.name for key, column in chosen.items() if key not in slots}
         used = {column.name for column in mapped.values()}
         try:
             guesses = search([name for name in table.columns if name not in taken], wanted=[quantity])
         except InputError:  # nothing is clear without the mapping: it stands alone
             continue
         found += [
-            one
-            for one in guesses
-            if one.key not in mapped
-            and one.column not in used
-            and names_owner(table.spoken.get(one.column, one.column), own[one.key], known)
+            guess
+            for guess in guesses
+            if guess.key not in mapped
+            and guess.column not in used
+            and names_owner(table.spoken.get(guess.column, guess.column), slots[guess.key], known)
         ]
     return found
 
@@ -220,7 +220,7 @@ def _nameless(
     """
     named: dict[str, ColumnMap] = {}
     changes: dict[str, ColumnMap] = {}
-    of_one: dict[str, str] = {}
+    keys: dict[str, str] = {}
     for key, entry in sorted(columns.items(), key=lambda item: "{" not in item[0]):
         meant = [slot for slot in known if key in (*slot.spellings, *quantity_patterns(slot.quantity))]
         entry = ColumnMap(entry) if isinstance(entry, str) else entry
@@ -233,12 +233,12 @@ def _nameless(
             changes |= {slot.key: entry for slot in meant}
         else:
             slot = meant[0]
-            if slot.key in of_one:
-                raise used_twice(key, of_one[slot.key], "quantity", file)
-            of_one[slot.key] = key
+            if slot.key in keys:
+                raise used_twice(key, keys[slot.key], "quantity", file)
+            keys[slot.key] = key
             changes[slot.key] = entry
     given = {slot.key for slot in known if any(key in slot.spellings for key in named)}
-    return named, {key: change for key, change in changes.items() if key in of_one or key not in given}
+    return named, {key: change for key, change in changes.items() if key in keys or key not in given}
 
 
 def _with_changes(
@@ -280,8 +280,8 @@ def _drop_zero_based(
         same_slots = [slot for slot in known if slot.quantity == quantity]
         zero = {f"{quantity}_0", f"{quantity}0"} & {spelled(name) for name in names}
         numbered = {f"{quantity}{sep}{k + 1}" for sep in ("_", "") for k in range(len(same_slots))}
-        own = {spelled(chosen[slot.key].name) for slot in same_slots if slot.key in chosen}
-        whole = len(own) == len(same_slots) and not own & numbered
+        spellings = {spelled(chosen[slot.key].name) for slot in same_slots if slot.key in chosen}
+        whole = len(spellings) == len(same_slots) and not spellings & numbered
         if zero and not whole and not any(slot.key in mapped for slot in same_slots):
             for slot in same_slots:
                 chosen.pop(slot.key, None)

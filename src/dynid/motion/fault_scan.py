@@ -6,6 +6,8 @@ their spread,
 |x_i - med_i| > k max(1.4826 med |x_j - med_i|, s, step)
 
 with s the usual size of |x_i - med_i| in this signal. A lasting jump is not a spike: the median follows it.
+Positions are smooth: their neighbours are taken without the common slope, and a few of them may be spikes
+too. Efforts vibrate and chatter: only a sample that stands alone is a spike.
 All signals of a range of samples are searched together, while they are in the cache.
 """
 
@@ -24,6 +26,8 @@ _REACH = _HALF + 1
 _SPIKE = 10.0  # Gaussian noise stays below this in a million samples; a contact lasts longer than one sample
 _USUAL = 1.4826
 _BESIDE = 0.4
+# Of 2 _HALF + 1 positions: more that are so far are motion. The median of the slopes bears no more.
+_MOST_FAR = 3
 # Samples in a row at the very largest value: no signal with noise stays there.
 _FLAT_RUN, _FLAT_PART = 8, 0.002
 _START = 1 << 15  # samples that show the resolution of a signal
@@ -80,6 +84,8 @@ def spikes(
     known: Sequence[Facts],
     least: float,
     breaks: Bool[Array, "n"] | None = None,
+    *,
+    smooth: bool = False,
 ) -> list[Int[Array, "k"]]:
     """Samples far from their neighbours, by Hampel's test, of each signal.
 
@@ -88,6 +94,7 @@ def spikes(
         known: Of the signals to search.
         least: Smallest relevant spike, relative to the range of a signal.
         breaks: Where a new run begins.
+        smooth: Whether the signals are smooth, as positions are.
     """
     n = len(values)
     places: list[list[Int[Array, "k"]]] = [[np.zeros(0, int)] for _ in known]
@@ -95,10 +102,12 @@ def spikes(
         limits = [_limits(known_facts, least) for known_facts in known]
         for part in parts(values, _REACH):
             for hits, known_facts, limit in zip(places, known, limits, strict=True):
-                at = part.first + _spikes_of(filled(part.rows[known_facts.column]), *limit)
+                at = part.first + _spikes_of(filled(part.rows[known_facts.column]), *limit, smooth)
                 at = at[(at >= part.start) & (at < part.stop)]
                 hits.append(at[np.isfinite(values[at, known_facts.column])])
-    begins = np.zeros(0, int) if breaks is None else np.flatnonzero(breaks)
+    begins = (
+        np.zeros(0, int) if breaks is None else 1 + np.flatnonzero(breaks[1:])
+    )  # nothing before the first
     return [_inside(np.concatenate(hits), begins) for hits in places]
 
 
@@ -113,19 +122,18 @@ def _limits(signal: Facts, least: float) -> tuple[float, float]:
     return max(away, least * signal.spread), bend
 
 
-def _spikes_of(x: Float[Array, "n"], least: float, bend: float) -> Int[Array, "s"]:
+def _spikes_of(x: Float[Array, "n"], least: float, bend: float, smooth: bool) -> Int[Array, "s"]:
     """Samples of a signal without NaN that pass Hampel's test.
 
     Args:
         x: A signal without NaN.
         least: Smallest distance from the median.
         bend: Smallest distance of the sample, or of one beside it, from the middle of its neighbours.
+        smooth: Whether the signal is smooth, as a position is.
     """
     # Neighbours of a single sample that is `away` are closer to the median than `_BESIDE` of that.
     apart = 0.99 * (1.0 - _BESIDE) * least
-    rise = x[2:] - x[:-2]
-    up, down = rise > apart, rise < -apart
-    candidates = 2 + np.flatnonzero((up[:-2] & down[2:]) | (down[:-2] & up[2:]))
+    candidates = np.union1d(_peaks(x, 1, apart), _peaks(x, 2, apart))
     if len(candidates):
         bent = np.pad(_bend(x) > bend, 2)
         candidates = candidates[bent[candidates] | bent[candidates + 1] | bent[candidates + 2]]
@@ -133,14 +141,25 @@ def _spikes_of(x: Float[Array, "n"], least: float, bend: float) -> Int[Array, "s
         return candidates
     around = np.clip(candidates[:, None] + np.arange(-_HALF, _HALF + 1), 0, len(x) - 1)
     near = x[around]
-    middle = np.median(near, axis=1)
-    spread = _USUAL * np.median(np.abs(near - middle[:, None]), axis=1)
-    away = np.abs(x[candidates] - middle)
-    limit = np.maximum(_SPIKE * spread, least)
-    # A spike is a single sample: lasting, decaying or vibrating deviations are motion, contact or noise.
-    beside = np.abs(near[:, _HALF + np.array([-3, -2, 2, 3])] - middle[:, None])
-    alone = np.all(beside < _BESIDE * away[:, None], axis=1)
-    return np.asarray(candidates[(away > limit) & alone])
+    if smooth:
+        slope = np.median(near[:, _REACH:] - near[:, :_HALF], axis=1) / _REACH
+        near = near - slope[:, None] * (around - candidates[:, None])
+    away = np.abs(near - np.median(near, axis=1)[:, None])
+    limit = np.maximum(_SPIKE * _USUAL * np.median(away, axis=1), least)
+    far = away > _BESIDE * away[:, _HALF, None]
+    if not smooth:
+        alone = ~np.any(far[:, _HALF + np.array([-3, -2, 2, 3])], axis=1)
+        return np.asarray(candidates[(away[:, _HALF] > limit) & alone])
+    found = (away[:, _HALF] > limit) & (np.sum(far, axis=1) <= _MOST_FAR)
+    return np.unique(around[found[:, None] & (away > limit[:, None])])
+
+
+def _peaks(x: Float[Array, "n"], reach: int, apart: float) -> Int[Array, "k"]:
+    """Samples above, or below, both samples `reach` steps away; two at either end have too few neighbours."""
+    rise = x[reach:] - x[:-reach]
+    up, down = rise > apart, rise < -apart
+    at = reach + np.flatnonzero((up[:-reach] & down[reach:]) | (down[:-reach] & up[reach:]))
+    return np.asarray(at[(at > 1) & (at < len(x) - 2)])
 
 
 def _inside(at: Int[Array, "k"], begins: Int[Array, "b"]) -> Int[Array, "l"]:

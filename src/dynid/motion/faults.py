@@ -1,19 +1,20 @@
 """Faults of sensors: spikes, flat tops, stuck readings, coarse steps.
 
 Efforts that are spikes, saturated or constant are masked sample by sample (their rows are not used).
-Positions are filtered and differentiated, so the log is split where they jump or freeze.
+Positions are filtered and differentiated: spikes are filled, and the log is split where they freeze.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dynid.common.arrays import Array, Bool, Float
+from dynid.common.arrays import Array, Bool, Float, Int
 from dynid.common.notices import Notice, at_level, notice
-from dynid.common.paged import flags, ranges, windows
+from dynid.common.paged import empty, flags, ranges, windows
+from dynid.motion.clock import cubic
 from dynid.motion.fault_scan import Facts, deviation, facts, filled, flat_tops, moving, spikes, stuck
 from dynid.motion.table import Record
 
@@ -24,6 +25,7 @@ _ABRUPT = 0.1
 _NEAR = 4096  # samples before a step in which the last finite value is searched
 _COARSE, _SILENT = 0.02, 0.25  # step of a signal relative to its standard deviation
 _MOST_SPIKES = 0.1
+_AROUND = 5  # samples on either side of a spike, from which it is filled
 _Positions = tuple[Float[Array, "n m"], Sequence[Facts]]
 _Efforts = tuple[Float[Array, "n a"], Sequence[Facts]]
 
@@ -33,10 +35,12 @@ class SignalFaults:
     """Faults found in the signals of a record.
 
     Attributes:
+        record: With spikes of positions filled.
         good: Samples that may stay in a segment, shape (n,).
         usable: Samples whose efforts are used, shape (n,).
     """
 
+    record: Record
     good: Bool[Array, "n"]
     usable: Bool[Array, "n"]
     notices: tuple[Notice, ...]
@@ -57,10 +61,11 @@ def signal_faults(
     good, usable = flags(n, True), flags(n, True)
     in_q, in_tau = facts(record.q, positions), facts(record.tau, efforts)
     moves = moving(record.q, in_q)
-    jumped, spiked, flat = dict[str, int](), dict[str, int](), dict[str, float]()
-    for signal, bad in zip(in_q, spikes(record.q, in_q, _POSITION_PART, record.breaks), strict=True):
-        good[bad] = False
-        jumped |= {signal.name: len(bad)} if len(bad) else {}
+    spiked, flat = dict[str, int](), dict[str, float]()
+    found = spikes(record.q, in_q, _POSITION_PART, record.breaks, smooth=True)
+    jumped = {signal: bad for signal, bad in zip(in_q, found, strict=True) if len(bad)}
+    for bad in jumped.values():
+        usable[bad] = False
     tops = flat_tops(record.tau, in_tau)
     marks = spikes(record.tau, in_tau, _EFFORT_PART, record.breaks)
     for signal, at, top in zip(in_tau, marks, tops, strict=True):
@@ -75,18 +80,44 @@ def signal_faults(
     for a, b in ranges(n):
         good[a:b] &= ~hanging.positions[a:b]
         usable[a:b] &= ~hanging.efforts[a:b]
-    notices = [*_spike_notices(jumped, spiked, n), *_flat_notices(flat), *hanging.notices]
-    return SignalFaults(good, usable, (*notices, *_coarse_notices(record.tau, in_tau)))
+    notices = [*_jump_notices(jumped, record), *_spike_notices(spiked, n), *_flat_notices(flat)]
+    notices += [*hanging.notices, *_coarse_notices(record.tau, in_tau)]
+    return SignalFaults(_filled(record, jumped), good, usable, tuple(notices))
 
 
-def _spike_notices(jumped: dict[str, int], spiked: dict[str, int], n: int) -> list[Notice]:
+def _filled(record: Record, jumped: Mapping[Facts, Int[Array, "k"]]) -> Record:
+    """Positions at spikes by a cubic spline through the samples around, as lost samples are."""
+    if not jumped:
+        return record
+    q = empty(record.q.shape)
+    for a, b in ranges(len(q)):
+        q[a:b] = record.q[a:b]
+    for signal, bad in jumped.items():
+        q[bad, signal.column] = np.nan  # stays where too little is around: the log is split there
+        x = q[:, signal.column]
+        for at in bad.tolist():
+            first = max(0, at - _AROUND)
+            near = first + np.flatnonzero(np.isfinite(record.q[first : at + _AROUND + 1, signal.column]))
+            near = near[~np.isin(near, bad)]
+            if len(near) > 3:
+                x[at] = cubic(record.t[near], x[near, None], record.t[[at]])[0, 0]
+    return replace(record, q=q)
+
+
+def _jump_notices(jumped: Mapping[Facts, Int[Array, "k"]], record: Record) -> list[Notice]:
+    if not jumped:
+        return []
+    shown = (f"{one.name} ({len(at)}, first at t = {record.t[at[0]]:.4g} s)" for one, at in jumped.items())
+    return [notice("position-spikes", shown=", ".join(shown))]
+
+
+def _spike_notices(spiked: dict[str, int], n: int) -> list[Notice]:
     notices = []
-    if jumped:
-        notices.append(notice("position-spikes", counts=_counts(jumped)))
     if spiked:
+        counts = ", ".join(f"{name} ({count})" for name, count in spiked.items())
         many = max(spiked.values()) > _MOST_SPIKES * n
         doubt = "; they are so many that the signal may be unreliable" if many else ""
-        notices.append(notice("effort-spikes", counts=_counts(spiked), many=doubt))
+        notices.append(notice("effort-spikes", counts=counts, many=doubt))
     return notices
 
 
@@ -162,7 +193,3 @@ def _coarse_notices(tau: Float[Array, "n a"], known: Sequence[Facts]) -> list[No
     if not coarse:
         return []
     return [notice("coarse-effort", shown=", ".join(coarse))]
-
-
-def _counts(counts: dict[str, int]) -> str:
-    return ", ".join(f"{name} ({count})" for name, count in counts.items())

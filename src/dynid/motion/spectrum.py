@@ -26,7 +26,7 @@ from dynid.common.arrays import Array, Bool, Float
 
 MOST_SAMPLES = 32_768
 _WINDOW = 8.0  # s: resolution 0.125 Hz
-_LEAST = 64  # samples of a window: spectra of fewer say nothing about noise
+LEAST = 64  # samples of a window: spectra of fewer say nothing about noise
 _SMOOTHING = 0.5  # Hz
 # Times the resolution of a run: 0.5 % of the power of a line is farther above it, behind the Hann window.
 # With 1.6 (0.1 %) bandwidths of runs of some seconds were too low, which no choice of settings can mend.
@@ -81,7 +81,7 @@ def middles(segments: Sequence[tuple[int, int]], dt: float) -> list[slice]:
     lengths = np.array([stop - start for start, stop in segments])
     falling = np.sort(lengths)[::-1]
     usual = int(falling[np.searchsorted(np.cumsum(falling), 0.5 * falling.sum())])
-    window = min(usual, max(_LEAST, round(_WINDOW / dt)) + 1)
+    window = min(usual, max(LEAST, round(_WINDOW / dt)) + 1)
     used = [span for span, length in zip(segments, lengths.tolist(), strict=True) if 2 * length >= window]
     share = MOST_SAMPLES / sum(stop - start for start, stop in used)
     parts = []
@@ -101,7 +101,7 @@ def spectrum_of_runs(runs: Sequence[Float[Array, "_ m"]], dt: float) -> Spectrum
     velocities = [np.diff(np.asarray(q, dtype=float), axis=0) / dt for q in runs]
     n = sum(map(len, velocities))
     mean = np.sum([v.sum(axis=0) for v in velocities], axis=0) / n
-    window = min(n, max(_LEAST, round(_WINDOW / dt)))
+    window = min(n, max(LEAST, round(_WINDOW / dt)))
     blurred: dict[int, list[Float[Array, "_ m"]]] = {}
     for v in velocities:
         blurred.setdefault(max(0, round(_BLUR * (window / len(v) - 1.0))), []).append(v - mean)

@@ -36,7 +36,7 @@ def body_row(entry: Mapping[str, Any]) -> dict[str, Any]:
     share, sigma, mass, prior = entry["mass_share"], entry["mass_sigma"], entry["mass"], entry["prior_mass"]
     times = float(student_t(entry.get("mass_dof") or math.inf, 0.95))
     half = None if sigma is None else times * sigma
-    spread = [one and sigma_text(1e3 * times * one) for one in entry.get("centre_sigma", ())]
+    spread = [one and sigma_text(1e3 * times * one) for one in entry.get("centre_sigma") or ()]
     silent = share <= _SILENT and prior is not None and abs(mass - prior) <= _SAME * abs(prior)
     measured = half is not None
     change = mass / prior - 1.0 if prior else 0.0

@@ -14,7 +14,7 @@ from io import StringIO
 from pathlib import PurePath
 from typing import Any
 
-from dynid.common.change import Change, in_file, in_words, joined
+from dynid.common.change import Change, in_file, in_remedy, joined
 from dynid.common.notices import Notice
 from dynid.report.quality import first_reasons
 from dynid.statistics.estimate import Estimate
@@ -109,11 +109,11 @@ def whole_change(change: Change, columns: Mapping[str, Any]) -> Change:
 def with_whole_entries(notices: Iterable[Notice], columns: Mapping[str, Any]) -> tuple[Notice, ...]:
     """Notices whose remedies show entries of columns as they must be written. Changes stay."""
 
-    def told(item: Notice) -> Notice:
-        shown, whole = in_words(item.change), in_words(whole_change(item.change, columns))
+    def corrected(item: Notice) -> Notice:
+        shown, whole = in_remedy(item.change), in_remedy(whole_change(item.change, columns))
         return replace(item, remedy=item.remedy.replace(shown, whole)) if shown else item
 
-    return tuple(told(item) for item in notices)
+    return tuple(corrected(item) for item in notices)
 
 
 def _experiment(recorded: Mapping[str, Any]) -> dict[str, Any] | None:

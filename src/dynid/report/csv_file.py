@@ -109,7 +109,7 @@ def read_signals(file: Path, units: Mapping[str, str]) -> tuple[Signals, ...]:
         for row in rows:
             values = [float(row[place]) if row[place] else nan for place in places]
             logs.setdefault((row[0], row[1]), []).append(values)
-    except (OSError, ValueError, IndexError):
+    except (OSError, ValueError, IndexError, csv.Error):
         return ()
     made = []
     for (log, use), found in logs.items() if names else ():

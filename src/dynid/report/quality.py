@@ -220,9 +220,14 @@ def worst_joint(estimate: Estimate) -> JointVerdict | None:
     spoiled = bool(verdict.reasons) and spoils_all(verdict.reasons[0])
     if largest.level != "good" and not spoiled:
         return largest
-    texts = [reason.text for reason in first_reasons(estimate)[0]]
-    named = (joint for text in texts for joint in verdict.joints if f"'{joint.name}'" in text)
+    reasons = first_reasons(estimate)[0]
+    named = (joint for reason in reasons for joint in verdict.joints if is_about(reason, joint))
     return next(named, None if spoiled else largest)
+
+
+def is_about(reason: Notice, joint: JointVerdict) -> bool:
+    """Whether a reason names a joint."""
+    return f"'{joint.name}'" in reason.text
 
 
 def weight(joint: JointVerdict) -> tuple[int, float, float]:

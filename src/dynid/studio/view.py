@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import numpy as np
@@ -73,8 +73,11 @@ def _meshes(mechanism: Mechanism) -> dict[str, list[Mesh]]:
 
 
 def has_viser() -> bool:
-    """Whether the extra `view` is installed."""
-    return importlib.util.find_spec("viser") is not None
+    """Whether the extra `view` is installed; recordings by another version of Viser are not known here."""
+    try:
+        return version("viser").startswith("1.1.")
+    except PackageNotFoundError:
+        return False
 
 
 def _along(problem: Problem) -> list[dict[str, Any]]:

@@ -126,9 +126,18 @@ def _lines_of(listed: Sequence[Table]) -> tuple[ParameterLine, ...]:
 
 
 def _chance(z: float, first: ParameterEstimate, other: ParameterEstimate) -> float:
-    """Probability of a larger difference of equal parameters; the less well known sigma counts."""
-    dof = min(np.inf if a.dof is None else a.dof for a in (first, other))
-    return student_tails(dof, z)
+    """Probability of a larger difference, in its own deviation, of two independent estimates of one value.
+
+    Degrees of freedom by Welch and Satterthwaite. Their formula takes the ratio of both variances as known.
+    The level of one test among many needs a margin: either variance may be twice as large, and the sum counts
+    at most twice the degrees of freedom of the less well known one.
+    """
+    variances = np.array([first.sigma or 0.0, other.sigma or 0.0]) ** 2
+    freedoms = np.array([np.inf if entry.dof is None else entry.dof for entry in (first, other)])
+    doubled = variances * (1.0 + np.eye(2))
+    shares = doubled / doubled.sum(axis=1, keepdims=True)
+    slack = float((shares**2 / freedoms).sum(axis=1).max())
+    return student_tails(min(1.0 / slack if slack else np.inf, 2.0 * float(freedoms.min())), z)
 
 
 def mass_by_payload(estimates: Sequence[Estimate]) -> tuple[ParameterLine, ...]:

@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from dynid.common.catalogue import codes_with
-from dynid.common.change import Change, in_words
+from dynid.common.change import Change, in_remedy
 from dynid.common.notices import (
     SYMPTOMS,
     Notice,
@@ -165,7 +165,7 @@ def missing_for(purpose: str, estimate: Estimate) -> Iterator[Notice]:
     """What a result lacks for its purpose, beyond the errors of the joints: reasons that it is bad."""
     for text, remedy in _ASKED.get(purpose, _nothing)(estimate):
         change = remedy if isinstance(remedy, Mapping) else {}
-        shown = f"use {in_words(change)}" if change else remedy
+        shown = f"use {in_remedy(change)}" if change else remedy
         remark = notice("purpose-not-met", purpose=purpose, found=text, remedy=shown, change=change)
         yield at_level(remark, "bad")
 

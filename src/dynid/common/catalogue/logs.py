@@ -184,8 +184,9 @@ LOGS = {
         "check for lost packets (zeros) or electrical noise",
     ),
     "position-spikes": care(
-        "single samples of a position are outliers, and are masked: check sensor and recorder",
-        "single samples are outliers in {counts}; they are masked and split the log",
+        "single positions jump and return; they are filled, and not used: check sensor and recorder",
+        "single samples of positions jump and return: {shown}; they are filled from the samples around (cubic"
+        " spline), and their equations are not used",
         "check for lost packets or a faulty encoder",
     ),
     "saturation": care(

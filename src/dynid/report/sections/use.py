@@ -23,6 +23,7 @@ from dynid.report.quality import (
     coverage,
     findings,
     first_reasons,
+    is_about,
     is_consequence,
     judged_on,
     size_of,
@@ -134,7 +135,7 @@ def _named(estimate: Estimate) -> dict[str, str]:
     """Effort -> `reason 1`: those that a reason names, however well they are predicted."""
     reasons = list(enumerate(first_reasons(estimate)[0], 1))
     found = {
-        joint.name: [str(k) for k, reason in reasons if f"'{joint.name}'" in reason.text]
+        joint.name: [str(k) for k, reason in reasons if is_about(reason, joint)]
         for joint in estimate.verdict.joints
     }
     return {
