@@ -1,8 +1,6 @@
 """Quality classes of a parameter, and what the verdict on a result is based on, in words.
 
 R2 is not used: it hardly changes with a delay, a wrong gain or a wrong joint zero.
-
-Every parameter with its 95 % interval, in percent of its own value.
 """
 
 from __future__ import annotations
@@ -174,8 +172,7 @@ def certainty(estimate: Estimate) -> str:
     kept = [p for p in estimate.parameters if p.essential]
     sure = sum(quality(p) in (Quality.GOOD, Quality.FAIR) for p in kept)
     known = f"{sure} of {plural(len(kept), 'parameter')} with sigma below {_FAIR_BELOW:.0f} % of their value"
-    apart = separation(estimate)
-    return f"{known}; {apart}" if apart else known
+    return f"{known}; {apart}" if (apart := separation(estimate)) else known
 
 
 def judged_on(estimate: Estimate) -> str:
