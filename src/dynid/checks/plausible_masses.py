@@ -97,10 +97,16 @@ def rests_on_logs(
     if not _sure(parameters):
         return False
     for factor in (1e-3, 1e3):
-        other = [replace(parameter, value=factor * parameter.value) for parameter in parameters]
+        other = [_scaled(parameter, factor) for parameter in parameters]
         if not any(check_scale(other, mechanism, limits=[factor * ratio for ratio in limits])):
             return True
     return False
+
+
+def _scaled(parameter: ParameterEstimate, factor: float) -> ParameterEstimate:
+    """As it would be if all efforts were larger by a factor."""
+    sigma = None if parameter.sigma is None else factor * parameter.sigma
+    return replace(parameter, value=factor * parameter.value, sigma=sigma)
 
 
 def check_scale(
@@ -210,7 +216,10 @@ def _size_scale(parameters: Iterable[ParameterEstimate], mechanism: Mechanism) -
         return
     # The smallest density that the size allows, and the largest: of any parameter that is surely so large.
     lowest = max(abs(parameter.value) / long ** _POWERS[parameter.unit] for parameter in sure)
-    highest = max(_least(parameter) / short ** _POWERS[parameter.unit] for parameter in _inertial(parameters))
+    highest = max(
+        (abs(parameter.value) if parameter in sure else _least(parameter)) / short ** _POWERS[parameter.unit]
+        for parameter in _inertial(parameters)
+    )
     heavy = lowest > min(_HEAVY * max(1.0, (_SMALL / long) ** 2), _STEEL)
     if not heavy and highest >= _LIGHT:
         return

@@ -167,6 +167,8 @@ def _sub_chain(mechanism: Mechanism, bodies: Sequence[str]) -> Mechanism:
         couplings=tuple(c for c in mechanism.couplings if c.joint in coordinates),
         terms=tuple(term for term in mechanism.terms if term.joint in coordinates),
         payloads={name: p for name, p in mechanism.payloads.items() if p.body in wanted},
+        capsules={name: shapes for name, shapes in mechanism.capsules.items() if name in held},
+        meshes={name: shapes for name, shapes in mechanism.meshes.items() if name in held},
     )
 
 

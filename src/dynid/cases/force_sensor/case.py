@@ -97,7 +97,7 @@ def with_force_sensor(mechanism: Mechanism, sensor: ForceSensor) -> Mechanism:
         joints, bodies = _signals(IMU, BASE, "imu")
         measured, carrier = IMU, joints[-1].child
         kept = {"couplings": (), "loops": (), "poses": (), "start": {}, "measured_sigma": {}}
-        kept |= {"cables": (), "swivels": (), "free": ()}
+        kept |= {"cables": (), "swivels": (), "free": (), "capsules": {}, "meshes": {}}
     rigid, massless = _signals(COMPONENTS, carrier, "sensor", sensor.frame, last=sensor.tool)
     bodies = {**bodies, **massless, sensor.tool: Body(sensor.tool, known=sensor.known, prior=sensor.prior)}
     locks = tuple(Coupling(name, {}) for name in COMPONENTS)
