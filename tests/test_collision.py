@@ -23,6 +23,7 @@ from dynid.experiment.tasks import ExciteSettings
 from dynid.mechanism.collision_shapes import along_axis, around_box
 from dynid.mechanism.frame import Frame, rpy_matrix
 from dynid.mechanism.load import load_robot
+from dynid.mechanism.variant import variant
 from dynid.report.robot_view import drawn_on
 
 QUICK = {"starts": 1, "hops": 0, "period": 4.0}
@@ -370,3 +371,10 @@ def test_bodies_keep_the_clearance_and_the_page_shows_it(tmp_path: Path) -> None
     assert "smallest distance to the floor" in page
     with pytest.raises(InputError, match="clearance"):
         ExciteSettings(clearance=-0.01).check()
+
+
+def test_a_sub_chain_keeps_no_capsules_of_bodies_that_it_lacks() -> None:
+    robot = load_robot("ur5")
+    part = variant(robot, bodies=["shoulder_link", "upper_arm_link"])
+    assert {"shoulder_link", "upper_arm_link"} <= part.capsules.keys() <= {"base", *part.bodies}
+    assert len(part.capsules) < len(robot.capsules)
