@@ -10,18 +10,22 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from unittest.mock import patch
 
 import fsspec
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
 from dynid.campaign import campaign as module
-from dynid.campaign.campaign import run_campaign
+from dynid.campaign.campaign import Campaign, run_campaign
 from dynid.campaign.dates import number_of
 from dynid.campaign.file import Run, read_campaign, runs_of
+from dynid.campaign.fleet import fleet_of
 from dynid.campaign.joined import _usable
 from dynid.campaign.journal import digest, read_journal
+from dynid.campaign.page import campaign_html
 from dynid.campaign.patterns import paths_of
 from dynid.campaign.shared_settings import favoured_settings
 from dynid.campaign.stores import StoreError
@@ -37,7 +41,7 @@ from dynid.report.output import write_files
 from dynid.report.seal import verify
 from dynid.report.sections.provenance import command_line
 from dynid.report.terminal import StageClock
-from tests.workspace import ARM, make_workspace
+from tests.workspace import ARM, dynid, make_workspace
 
 SETTINGS = "settings: {auto: off}\n"
 RUNS = "runs: [{robot: arm.yaml, logs: 'data/{unit}/{date}.csv'}]\n"
@@ -77,8 +81,11 @@ def _names(folder, **options):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("settings: {estmator: wls}\n" + RUNS, "did you mean 'estimator'"),
-        ("variants: {a: {estimator: foo}}\n" + RUNS, "'foo' is not known"),
+        ("settings: {estmator: wls}\n" + RUNS, r"settings\.estmator: .*did you mean 'estimator'"),
+        ("settings: {filter: {cutof: 3}}\n" + RUNS, r"yaml, settings\.filter\.cutof: "),
+        (RUNS.replace("}]", ", settings: {estmator: ols}}]"), r"runs\[0\]\.settings\.estmator: "),
+        ("variants: {a: {estimator: foo}}\n" + RUNS, r"variants\.a\.estimator: 'foo' is not known"),
+        ("runs: [{robot: arm.yaml, logs: []}]", r"runs\[0\]\.logs: no log is given"),
         ("settings: {drive: {jjoint: [Fv]}}\n" + RUNS, "'jjoint' is no joint"),
         ("settings: {robot: ur5}\n" + RUNS, "'robot' is no setting of a campaign"),
         (RUNS.replace("arm.yaml", "none.yaml"), "there is no file"),
@@ -91,7 +98,7 @@ def _names(folder, **options):
             " {robot: arm.yaml, logs: 'data/b/*.csv', unit: a}]",
             "dates of 'a' cannot be compared: '2026-01' and ''",
         ),
-        ("runs: table.csv", "cannot be read"),
+        ("runs: table.csv", r"table\.csv: cannot be read: No such file.*\n.*check the path"),
     ],
 )
 def test_a_mistake_of_the_file_is_refused_before_anything_is_written(fleet, text, said):
@@ -111,7 +118,9 @@ def test_a_table_lists_runs(fleet):
         ("ur5-r2", "r2", ""),
     ]
     for text, said in (
-        ("robot,log\na,b\n", "table.csv, line 2, log: .* 'logs'"),
+        ("robot,log\na,b\n", "table.csv, line 1: .* no column 'log'; did you mean 'logs'"),
+        ("robot;logs\na;b\n", "no column 'robot;logs'.*\n.*commas"),
+        ("robot,logs,settings\na,b,c\n", "no column 'settings'"),
         ("robot,logs\na\n", "cells"),
     ):
         table.write_text(text)
@@ -395,14 +404,41 @@ def test_one_misnamed_file_is_set_aside_and_the_others_are_not(fleet):
     for options in ({}, {"logs_in": fleet}):
         new, done = _names(fleet, **options)
         (aside,) = done.set_aside
-        assert "'copy of march'" in aside.reason
-        assert "is not a date" in aside.reason
+        assert "'copy of march' of ../data/a/copy of march.csv is not a date" in aside.reason
+        assert str(fleet) not in (fleet / "out" / "summary.json").read_text()  # no home directory of a user
         assert sum(outcome.verdict != "" for outcome in done.outcomes) == len(done.outcomes) - 1 > 1
     assert new == []  # nothing is repeated
     # A number that is read before the dates does not set them aside, where it may arrive at any time.
     odd.rename(odd.with_name("1.csv"))
     (aside,) = _names(fleet, logs_in=fleet)[1].set_aside
     assert "dates of 'a' cannot be compared" in aside.reason
+
+
+def test_a_second_log_of_one_name_is_set_aside_without_paths_of_this_machine(fleet):
+    runs = "{robot: arm.yaml, logs: 'data/%s/{date}.csv', name: '{date}'}"
+    (fleet / "fleet.yaml").write_text(f"{SETTINGS}runs: [{runs % 'a'}, {runs % 'b'}]")
+    (aside,) = _names(fleet, logs_in=fleet)[1].set_aside
+    assert aside.reason.startswith("../data/b/2026-01.csv: another run is called '2026-01'; give `name:`")
+    assert str(fleet) not in (fleet / "out" / "summary.json").read_text()
+
+
+def test_a_watch_says_what_was_set_aside_or_deleted_also_without_a_new_result(fleet, monkeypatch):
+    odd, looks = fleet / "data" / "a" / "monday.csv", []
+
+    def between(_):
+        looks.append(0)
+        if len(looks) == 1:
+            odd.write_text("t,q_1\n")
+        elif len(looks) == 2:
+            (fleet / "data" / "b" / "2026-01.csv").unlink()
+
+    monkeypatch.setattr("dynid.commands.campaign.time", SimpleNamespace(sleep=between))
+    options = ("--out", str(fleet / "out"), "--watch", str(fleet), "--looks", "4")
+    said = dynid("campaign", str(fleet / "fleet.yaml"), *options).output.split("written:")
+    assert len(said) == 4  # of four looks the last finds nothing
+    assert "4 runs, 0 of them new" in said[1]
+    assert "'monday'" in said[1]
+    assert "logs were not found now: 1" in said[2]
 
 
 def test_results_stay_in_the_fleet_when_their_logs_are_archived(fleet):
@@ -545,3 +581,40 @@ def test_waiting_without_workers_is_said(caplog):
     assert [record.getMessage() for record in caplog.records] == [
         "dynid: the scheduler at 'tcp://here:1' has no workers left: waiting for new ones"
     ]
+
+
+def _page(count, dates, growth=0.0):
+    """The page of so many robots, each with a log that failed and good ones of one scatter; some change."""
+    rng = np.random.default_rng(0)
+    pairs = [
+        (Run(f"u{k}-{date}", f"u{k}", date, "arm", ()), made)
+        for k in range(count)
+        for date, made in (
+            ("2025-12", Outcome(f"u{k}-2025-12", reason="no column")),
+            *(
+                (date, Outcome(f"u{k}-{date}", "good", "", parameters=(("MX_a", "kg m", float(x), 1e-3),)))
+                for date, x in zip(
+                    dates,
+                    2.0 + 1e-3 * rng.standard_normal(len(dates)) + growth * (k < 201) * np.arange(len(dates)),
+                    strict=True,
+                )
+            ),
+        )
+    ]
+    runs, outcomes = zip(*pairs, strict=True)
+    fleet = fleet_of(module._samples(runs, outcomes))
+    return campaign_html(Campaign("fleet", Path("/out"), runs, outcomes, fleet))
+
+
+def test_a_page_of_a_thousand_robots_stays_small_and_counts_what_it_hides():
+    page = _page(1000, ("2026-01",))
+    assert len(page) < 300_000
+    assert "<summary>Set aside (200 of 1000)</summary>" in page
+    assert "<summary>All runs, worst first (200 of 1000)</summary>" in page
+    page = _page(450, [f"2026-0{month}" for month in range(1, 7)], growth=0.1)
+    assert "<summary>Robots that change, the most certain first (200 of 201)</summary>" in page
+
+
+def test_ends_of_a_drawn_range_are_told_apart():
+    ends = re.search(r"<small>([\d.]+) to ([\d.]+) kg m; ", _page(4, ("2026-01", "2026-02", "2026-03")))
+    assert 1.99 < float(ends[1]) < float(ends[2]) < 2.01

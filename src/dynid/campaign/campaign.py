@@ -107,7 +107,11 @@ def run_campaign(
         _computed(work, todo, folder, jobs, cluster, progress, finished)
         journal, _ = read_journal(folder)
         kept, dropped = _kept(folder, journal, runs, campaign, kinds)
-        aside = {run.name: Outcome(run.name, reason=run.wrong) for run in runs if run.wrong}
+        aside = {
+            run.name: _with_places(Outcome(run.name, reason=run.wrong), run, folder)
+            for run in runs
+            if run.wrong
+        }
         of_runs = (aside.get(run.name) or journal[run.name].outcome for run in runs)
         outcomes = (*of_runs, *(outcome for _, outcome in kept))
         runs = with_robots_apart((*runs, *(run for run, _ in kept)), campaign, kinds)
@@ -156,28 +160,22 @@ def _notes(damaged: int, outcomes: Sequence[Outcome], kept: int, dropped: int) -
     """What a user should know of the journal and of versions."""
     versions = Counter(outcome.version for outcome in outcomes if outcome.version)
     several = ", ".join(f"{version} ({count} runs)" for version, count in sorted(versions.items()))
-    return (
-        *(
-            [f"lines of {FILE} that are damaged or of an older version: {damaged}; their runs were repeated"]
-            if damaged
-            else []
+    notes: tuple[tuple[object, str], ...] = (
+        (
+            damaged,
+            f"lines of {FILE} that are damaged or of an older version: {damaged}; their runs were repeated",
         ),
-        *(
-            [f"results are of several versions of dynid: {several}; to repeat all, delete {FILE}"]
-            if len(versions) > 1
-            else []
+        (
+            len(versions) > 1,
+            f"results are of several versions of dynid: {several}; to repeat all, delete {FILE}",
         ),
-        *(
-            [f"earlier results that are left out: {dropped}; their robot, settings or pattern has changed"]
-            if dropped
-            else []
+        (
+            dropped,
+            f"earlier results that are left out: {dropped}; their robot, settings or pattern has changed",
         ),
-        *(
-            [f"results kept of runs whose logs were not found now: {kept}; to drop one, delete its folder"]
-            if kept
-            else []
-        ),
+        (kept, f"results kept of runs whose logs were not found now: {kept}; to drop one, delete its folder"),
     )
+    return tuple(note for said, note in notes if said)
 
 
 def _known(folder: Path, runs: Sequence[Run], again: bool) -> tuple[set[str], int]:
@@ -258,7 +256,7 @@ def _computed(
         progress(f"0 of {len(runs)} runs", 0.0)
     for run, result in completed(work, left, jobs, cluster):
         made = result if isinstance(result, Made) else Made(failed(run, result))
-        made = _with_places(made, run, folder)
+        made = replace(made, outcome=_with_places(made.outcome, run, folder))
         if made.files:
             write_files(folder / RUNS / run.name, made.files)
         if made.factors:
@@ -273,12 +271,12 @@ def _computed(
             progress(f"{len(done)} of {len(runs)} runs", len(done) / len(runs))
 
 
-def _with_places(made: Made, run: Run, folder: Path) -> Made:
+def _with_places(outcome: Outcome, run: Run, folder: Path) -> Outcome:
     """Logs in the reason of a failure as seen from the folder of the campaign, which others may get."""
-    reason = made.outcome.reason
+    reason = outcome.reason
     for log in run.logs:
         reason = reason.replace(log, _place(log, folder))
-    return replace(made, outcome=replace(made.outcome, reason=reason))
+    return replace(outcome, reason=reason)
 
 
 def _place(path: str, folder: Path) -> str:

@@ -13,10 +13,10 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, ClassVar
 
-from dynid.campaign.dates import form_of
+from dynid.campaign.clashes import dated, named_apart
 from dynid.campaign.patterns import FIELD, asks_for, expression_of, paths_of
 from dynid.common.entry import Entry, plain_entry, root_entry
-from dynid.common.errors import InputError
+from dynid.common.errors import InputError, nearest
 from dynid.common.settings import Settings, keys_of, read
 from dynid.common.strict_yaml import PathLike, read_yaml
 from dynid.experiment.experiment import Experiment, experiment_from
@@ -52,8 +52,10 @@ class RunEntry(Settings, frozen=True):
     @classmethod
     def spelled(cls, entries: dict[str, Entry]) -> dict[str, Entry]:
         """A single log without brackets, and dates as text."""
-        if "logs" in entries and not entries["logs"].is_list:
-            logs = entries["logs"]
+        logs = entries.get("logs")
+        if logs is not None and not logs.value:
+            raise logs.error("no log is given", "give a path or a pattern, e.g. 'data/{unit}/{date}.parquet'")
+        if logs is not None and not logs.is_list:
             entries = {**entries, "logs": plain_entry([logs.plain()], like=logs)}
         if "date" in entries:
             entries = {**entries, "date": plain_entry(str(entries["date"].plain()), like=entries["date"])}
@@ -142,22 +144,31 @@ def read_campaign(file: PathLike) -> CampaignFile:
 def _manifest(file: Path) -> Entry:
     """A table of runs (CSV): its columns are keys of `runs`; empty cells are not given."""
     rows: list[Entry] = []
+    head = Entry(None, "", 1, file=str(file))
+    columns = [key for key in keys_of(RunEntry) if key != "settings"]
     try:
         with file.open(encoding="utf-8-sig", newline="") as stream:
             table = csv.DictReader(stream, strict=True)
             names = table.fieldnames or ()
             if len(set(names)) < len(names):
-                raise Entry(None, "", 1, file=str(file)).error("two columns have the same name", "rename one")
+                raise head.error("two columns have the same name", "rename one")
+            if wrong := [name for name in names if name not in columns]:
+                text = f"a table of runs has no column '{wrong[0]}'" + nearest(wrong[0], columns)
+                raise head.error(text, f"use {', '.join(columns)}, with commas between them")
             for row in table:
-                place = Entry(None, "", table.line_num, file=str(file))
+                place = replace(head, line=table.line_num)
                 if None in row or None in row.values():
                     raise place.error("this row has not as many cells as the first", "one cell per column")
                 given = plain_entry({key: cell for key, cell in row.items() if cell}, like=place)
                 run: Any = read(RunEntry, given)
                 rows.append(replace(place, value=run))
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+    except OSError as error:
+        raise InputError(
+            f"cannot be read: {error.strerror}", file=file, remedy="check the path of the table"
+        ) from error
+    except (UnicodeDecodeError, csv.Error) as error:
         raise InputError(f"cannot be read: {error}", file=file, remedy="give a CSV file in UTF-8") from error
-    return Entry(rows, "", 1, file=str(file))
+    return replace(head, value=rows)
 
 
 def kinds_of(campaign: CampaignFile, file: PathLike) -> dict[tuple[int, str], Run]:
@@ -171,10 +182,16 @@ def kinds_of(campaign: CampaignFile, file: PathLike) -> dict[tuple[int, str], Ru
     kinds: dict[tuple[int, str], Run] = {}
     for number, entry in enumerate(campaign.runs):
         for variant, more in (campaign.variants or {"": {}}).items():
-            settings = {**campaign.settings, **entry.settings, **more}
+            given = {
+                "settings": campaign.settings,
+                f"runs[{number}].settings": entry.settings,
+                f"variants.{variant}": more,
+            }
+            settings = {key: value for part in given.values() for key, value in part.items()}
             text = json.dumps([entry.robot, settings], sort_keys=True)
             if text not in known:
-                known[text] = _checked(entry.robot, settings, home, file)
+                places = {key: f"{place}.{key}" for place, part in given.items() for key in part}
+                known[text] = _checked(entry.robot, settings, home, file, places)
             kinds[number, variant] = replace(known[text], variant=variant, together=int(campaign.joined))
     return kinds
 
@@ -218,7 +235,7 @@ def runs_of(
         for (number, _), like in (kinds or kinds_of(campaign, file)).items()
         for fields, logs in matches[number]
     ]
-    planned = _named_apart(_dated(planned, file, may_arrive), file, may_arrive)
+    planned = named_apart(dated(planned, file, may_arrive), file, may_arrive)
     if not campaign.joined:
         return tuple(planned)
     counts = Counter(run.individual for run in planned if not run.wrong)
@@ -252,8 +269,18 @@ def with_robots_apart(
     return tuple(replace(run, unit=apart(run)) for run in runs)
 
 
-def _checked(robot: str, settings: Mapping[str, Any], home: Path, file: object) -> Run:
-    """A run without logs: robot and settings can be used, and their paths do not depend on the folder."""
+def _checked(
+    robot: str, settings: Mapping[str, Any], home: Path, file: object, places: Mapping[str, str]
+) -> Run:
+    """A run without logs: robot and settings can be used, and their paths do not depend on the folder.
+
+    Args:
+        robot: As written.
+        settings: All of them.
+        home: Folder of the file.
+        file: The campaign file, for errors.
+        places: Key of a setting -> its place in the file.
+    """
     from dynid.experiment.file import beside
     from dynid.mechanism.load import builtin_robots, load_robot
     from dynid.problem import as_asked
@@ -261,7 +288,7 @@ def _checked(robot: str, settings: Mapping[str, Any], home: Path, file: object) 
     if wrong := [key for key in settings if key in _OF_RUNS]:
         remedy = "give robot and logs to the runs; each run has its own name and folder"
         raise InputError(
-            f"'{wrong[0]}' is no setting of a campaign", file=file, place="settings", remedy=remedy
+            f"'{wrong[0]}' is no setting of a campaign", file=file, place=places[wrong[0]], remedy=remedy
         )
     try:
         asked = beside(experiment_from({**settings, "robot": robot, "logs": []}), home)
@@ -269,7 +296,9 @@ def _checked(robot: str, settings: Mapping[str, Any], home: Path, file: object) 
     except InputError as error:
         if error.file is not None:
             raise
-        raise InputError(error.text, file=file, place=error.place, remedy=error.remedy) from error
+        key = re.split(r"[.\[]", error.place or "")[0]
+        place = places.get(key, key) + (error.place or "").removeprefix(key)
+        raise InputError(error.text, file=file, place=place or None, remedy=error.remedy) from error
     tree = asked.tree()
     paths = {key: tree[key] for key in ("validate", "unloaded") if key in settings}
     read_from = [] if asked.unloaded is None else [str(asked.unloaded.result)]
@@ -340,52 +369,3 @@ def _matches(
             grouped.setdefault(fields, []).append(path)
     for fields, logs in grouped.items():
         yield dict(fields), tuple(logs)
-
-
-def _named_apart(runs: Sequence[Run], file: object, may_arrive: bool) -> list[Run]:
-    """No two runs have one name: it is that of a folder."""
-    seen: dict[str, Run] = {}
-    for run in runs:
-        first = seen.setdefault(run.name, run)
-        if first is run:
-            continue
-        wrong = f"two runs are called '{run.name}': {first.logs[0]} and {run.logs[0]}"
-        remedy = "give `name:` with the fields {unit}, {date} or {run}"
-        if not may_arrive:
-            raise InputError(wrong, file=file, place="runs", remedy=remedy)
-        mark = sha256(run.logs[0].encode()).hexdigest()[:8]
-        other = replace(run, name=f"{run.name}-{mark}", wrong=f"{wrong}; {remedy}")
-        seen[other.name] = other
-    return list(seen.values())
-
-
-def _dated(runs: Sequence[Run], file: object, may_arrive: bool) -> list[Run]:
-    """Dates of a robot are all dates, all numbers, or all missing: others have no common order.
-
-    One name that shows no date is the fault of that file, and its run is set aside. If none shows a date, the
-    pattern is wrong. Of dates that cannot be compared, those of most runs of the robot count.
-    """
-    forms: dict[tuple[str, str], Counter[str]] = {}
-    first: dict[tuple[str, str, str], str] = {}
-    for run in runs:
-        forms.setdefault((run.unit, run.robot), Counter())[form_of(run.date)] += 1
-        first.setdefault((run.unit, run.robot, form_of(run.date)), run.date)
-    dated = {form_of(run.date) for run in runs} - {"none"}
-    found: list[Run] = []
-    for run in runs:
-        form, known = form_of(run.date), forms[run.unit, run.robot]
-        usual = max((one for one in known if one != "other"), key=known.__getitem__, default="other")
-        if form == "other":
-            wrong = f"'{run.date}' of {run.logs[0]} is not a date"
-            remedy = "write 2026-03-15, 2026-03 or a number; {run} is for parts of a path that are no date"
-        elif form == usual:
-            found.append(run)
-            continue
-        else:
-            other = first[run.unit, run.robot, usual]
-            wrong = f"dates of '{run.unit}' cannot be compared: '{other}' and '{run.date}'"
-            remedy = "give all runs of a robot dates, all of them numbers, or none a date"
-        if not may_arrive and (form != "other" or dated == {"other"}):
-            raise InputError(wrong, file=file, place="runs.date", remedy=remedy)
-        found.append(replace(run, wrong=f"{wrong}; {remedy}"))
-    return found

@@ -72,6 +72,11 @@ class Change:
         """The parameter, with kind of robot and settings where there are several."""
         return _words(self)
 
+    @property
+    def owner(self) -> tuple[str, str, str]:
+        """What its cause is asked of: a robot of a kind, with its settings."""
+        return self.robot, self.description, self.variant
+
 
 @dataclass(frozen=True)
 class Pooled:
@@ -285,14 +290,16 @@ def _with_causes(changes: Sequence[Change]) -> tuple[Change, ...]:
     Wear changes friction alone, a load the inertial parameters alone. Both change together if the scale of an
     effort does: a drive gain.
     """
-    of_robot: dict[tuple[str, ...], list[Change]] = {}
+    causes = {members[0].owner: _cause(members) for members in by_robot(changes)}
+    return tuple(replace(change, cause=causes[change.owner]) for change in changes)
+
+
+def by_robot(changes: Sequence[Change]) -> list[tuple[Change, ...]]:
+    """Changes of each robot, in the order of its first."""
+    robots: dict[tuple[str, str, str], list[Change]] = {}
     for change in changes:
-        of_robot.setdefault(_owner(change), []).append(change)
-    return tuple(replace(change, cause=_cause(of_robot[_owner(change)])) for change in changes)
-
-
-def _owner(change: Change) -> tuple[str, ...]:
-    return change.robot, change.description, change.variant
+        robots.setdefault(change.owner, []).append(change)
+    return [tuple(members) for members in robots.values()]
 
 
 def _kind(parameter: str) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 
 from dynid.base.grouping import probability
 from dynid.campaign.alike import LEAST_ROBOTS
-from dynid.campaign.fleet import ALARM, Change, History, Pooled
+from dynid.campaign.fleet import ALARM, Change, History, Pooled, by_robot
 from dynid.report.page import render, scripted_page
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def campaign_html(done: Campaign) -> str:
     pairs.sort(key=lambda pair: (_ORDER.get(pair[1].verdict, 3), pair[0].name))
     counts = Counter(outcome.verdict for _, outcome in pairs)
     level = "care" if done.set_aside or counts["care"] else "good"
-    changing = _by_robot(done.fleet.changes)
+    changing = by_robot(done.fleet.changes)
     return scripted_page(
         "campaign.html",
         (),
@@ -88,14 +88,6 @@ def differences(pooled: Sequence[Pooled]) -> str:
     if max(entry.robots for entry in tested) < LEAST_ROBOTS:
         return f"{text} Which robot is unusual is tested from {LEAST_ROBOTS} robots on."
     return f"{text} No single robot stands apart from the rest."
-
-
-def _by_robot(changes: Sequence[Change]) -> list[tuple[Change, ...]]:
-    """Changes of each robot, the most certain robot first."""
-    robots: dict[tuple[str, str, str], list[Change]] = {}
-    for change in changes:
-        robots.setdefault((change.robot, change.description, change.variant), []).append(change)
-    return [tuple(members) for members in robots.values()]
 
 
 def _change_chart(change: Change, histories: Sequence[History]) -> Markup:

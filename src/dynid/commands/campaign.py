@@ -130,7 +130,6 @@ def _look(
         new.append(outcome.name)
         lines.run(outcome)
 
-    first = before is None
     with ProgressBar() as progress:
         lines = _Lines(progress)
         done = run_campaign(
@@ -143,9 +142,11 @@ def _look(
             finished=told,
             before=before,
         )
-    if watch is not None and first and not done.runs:
+    if done is before:
+        return done
+    if watch is not None and not done.runs:
         click.echo(f"no log matches the patterns of {shown(file)} in {shown(watch)} yet: waiting")
-    elif new or first:
+    else:
         _print(done, new)
     return done
 
