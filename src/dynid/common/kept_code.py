@@ -2,7 +2,7 @@
 
 `dataclasses` writes the methods of a class as text, and Python compiles this text in every process: for the
 classes of an identification that takes as long as reading its log. The text itself is the key: a class that
-changes has another text.
+changes has another text. The file is in the folder of the byte code of this module, and trusted as that is.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def keep_dataclass_code() -> None:
 
     def run(text: str, names: Any = None, space: Any = None) -> None:
         if text in known:
-            code = marshal.loads(known[text])
+            code = marshal.loads(known[text])  # noqa: S302 (trusted as the byte code beside it)
         else:
             code = compile(text, "<string>", "exec")
             new[text] = marshal.dumps(code)
@@ -53,7 +53,7 @@ def _read(file: str) -> dict[str, bytes]:
         body = memoryview(content)[start:end]
         whole = content[:start] == MAGIC_NUMBER and len(content) <= _MOST
         if whole and content[end:] == zlib.crc32(body).to_bytes(_CHECK, "little"):
-            known: dict[str, bytes] = marshal.loads(body)
+            known: dict[str, bytes] = marshal.loads(body)  # noqa: S302 (as above)
             return known
     return {}
 
