@@ -338,11 +338,12 @@ def _saving(folder: ResultFolder) -> Iterator[None]:
 
 def _follow(asked: Experiment) -> bool:
     """Compare and export the result as the experiment asks for; whether all exports can be used."""
-    from dynid.report.comparison import print_comparison
-    from dynid.report.terminal import ProgressBar
     from dynid.tasks import compared, exported
 
     if asked.compare is not None:
+        from dynid.report.comparison import print_comparison
+        from dynid.report.terminal import ProgressBar
+
         with ProgressBar() as progress:
             comparison, folder = compared([asked], progress)
         click.echo()

@@ -42,12 +42,14 @@ def identifying(asked: Experiment) -> Iterator[ResultFolder]:
 
 def check_followers(asked: Experiment) -> None:
     """Refuse a comparison with what is no result, and unknown formats of an export."""
-    from dynid.exporters import check_formats
-    from dynid.report.json_file import read_result
+    if asked.compare is not None:
+        from dynid.report.json_file import read_result
 
-    for other in () if asked.compare is None else asked.compare.results:
-        read_result(other)
-    if asked.export is not None:
+        for other in asked.compare.results:
+            read_result(other)
+    if asked.export is not None:  # most identifications export nothing, and importing exporters takes time
+        from dynid.exporters import check_formats
+
         check_formats(asked.export.to, asked.export.replay)
 
 

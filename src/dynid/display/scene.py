@@ -6,12 +6,13 @@ Motion of all joints at the samples of a log that are drawn.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from dynid.common.arrays import Array, Float, Int
-from dynid.common.paged import ranges, release
+from dynid.common.paged import in_order, ranges, release
 from dynid.kinematics.coordinates import CoordinateMap, States
 from dynid.kinematics.tree import body_poses, tree_of
 from dynid.mechanism.cable import cable_coordinates, held_body
@@ -204,24 +205,35 @@ def states_at(problem: Problem, motion: Motion, samples: Int[Array, "m"]) -> Sta
     The states have as many samples as those that lie inside the usable pieces.
     """
     kinematics = kinematics_along(problem.mechanism, motion)
-    parts: list[States] = []
-    for low, high in motion.usable():
-        for start in range(low, high, _BLOCK):
-            stop = min(high, start + _BLOCK)
-            wanted = samples[(samples >= start) & (samples < stop)]
-            if not len(wanted):
-                continue
-            if isinstance(kinematics, CoordinateMap):
-                # Between samples that are far apart nothing is filtered.
-                for near in np.split(wanted, 1 + np.flatnonzero(np.diff(wanted) > 2 * motion.reach)):
-                    first, last = int(near[0]), int(near[-1])
-                    measured = tuple(x[near - first] for x in motion.states(first, last + 1))
-                    parts.append(kinematics.states(first, measured))
-            else:
-                stop = int(wanted[-1]) + 1
-                parts.append(kinematics.states(start, motion.states(start, stop), wanted - start))
-            release()
+    blocks = [
+        (start, samples[(samples >= start) & (samples < min(high, start + _BLOCK))])
+        for low, high in motion.usable()
+        for start in range(low, high, _BLOCK)
+    ]
+    if isinstance(kinematics, CoordinateMap):
+        # Between samples that are far apart nothing is filtered.
+        near = [part for _, wanted in blocks for part in _groups(wanted, 2 * motion.reach)]
+        parts = list(in_order(partial(_tree_states, kinematics, motion), near))
+    else:
+        parts = []
+        for start, wanted in blocks:
+            if len(wanted):
+                states = motion.states(start, int(wanted[-1]) + 1)
+                parts.append(kinematics.states(start, states, wanted - start))
+                release()
     return _joined(parts) if parts else None
+
+
+def _groups(samples: Int[Array, "m"], apart: int) -> list[Int[Array, "k"]]:
+    """Increasing samples, divided where they are farther apart."""
+    return np.split(samples, 1 + np.flatnonzero(np.diff(samples) > apart)) if len(samples) else []
+
+
+def _tree_states(kinematics: CoordinateMap, motion: Motion, samples: Int[Array, "m"]) -> States:
+    """Motion of the joints of a tree at increasing samples, which are near each other."""
+    first, last = int(samples[0]), int(samples[-1])
+    measured = tuple(x[samples - first] for x in motion.states(first, last + 1))
+    return kinematics.states(first, measured)
 
 
 def inside(motion: Motion, samples: Int[Array, "m"]) -> Int[Array, "k"]:

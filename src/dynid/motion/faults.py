@@ -13,7 +13,7 @@ import numpy as np
 
 from dynid.common.arrays import Array, Bool, Float, Int
 from dynid.common.notices import Notice, at_level, notice
-from dynid.common.paged import empty, flags, ranges, windows
+from dynid.common.paged import begun, empty, flags, ranges, windows
 from dynid.motion.clock import cubic
 from dynid.motion.fault_scan import Facts, deviation, facts, filled, flat_tops, moving, spikes, stuck
 from dynid.motion.table import Record
@@ -59,15 +59,15 @@ def signal_faults(
     """
     n = len(record.t)
     good, usable = flags(n, True), flags(n, True)
-    in_q, in_tau = facts(record.q, positions), facts(record.tau, efforts)
+    beside = begun(lambda: _search_efforts(record, efforts))
+    in_q = facts(record.q, positions)
     moves = moving(record.q, in_q)
     spiked, flat = dict[str, int](), dict[str, float]()
     found = spikes(record.q, in_q, _POSITION_PART, record.breaks, smooth=True)
     jumped = {signal: bad for signal, bad in zip(in_q, found, strict=True) if len(bad)}
     for bad in jumped.values():
         usable[bad] = False
-    tops = flat_tops(record.tau, in_tau)
-    marks = spikes(record.tau, in_tau, _EFFORT_PART, record.breaks)
+    in_tau, tops, marks = beside.result()
     for signal, at, top in zip(in_tau, marks, tops, strict=True):
         # At standstill dry friction takes any value between its two: a jump there is not a fault.
         bad = at[moves[at]] if any(positions) else at
@@ -83,6 +83,15 @@ def signal_faults(
     notices = [*_jump_notices(jumped, record), *_spike_notices(spiked, n), *_flat_notices(flat)]
     notices += [*hanging.notices, *_coarse_notices(record.tau, in_tau)]
     return SignalFaults(_filled(record, jumped), good, usable, tuple(notices))
+
+
+def _search_efforts(
+    record: Record, efforts: Sequence[str]
+) -> tuple[list[Facts], list[Bool[Array, "n"] | None], list[Int[Array, "k"]]]:
+    """Efforts with a name, where each stays at a limit, and its spikes."""
+    in_tau = facts(record.tau, efforts)
+    tops = flat_tops(record.tau, in_tau)
+    return in_tau, tops, spikes(record.tau, in_tau, _EFFORT_PART, record.breaks)
 
 
 def _filled(record: Record, jumped: Mapping[Facts, Int[Array, "k"]]) -> Record:

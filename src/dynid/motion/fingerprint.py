@@ -11,6 +11,7 @@ from collections.abc import Collection
 import numpy as np
 
 from dynid.common.arrays import Array, Float
+from dynid.common.paged import ranges
 from dynid.motion.log import Log
 
 RECORDED = 256  # hashes in a result: parts from about 1.5 % of a log are found again
@@ -18,7 +19,6 @@ _KEPT = 4096  # in memory: parts from 0.1 % of a log
 _DIGITS = 9  # decimal places: files round, and readers differ in the last bit
 _ENOUGH = 3  # shared hashes: simulated joints at rest may be equal by chance
 _SHARE = 0.05  # of the shorter log: coarse positions and efforts repeat at rest
-_BLOCK = 65536  # samples
 _LARGEST = 1e15  # as good as infinite: larger numbers have no such decimals
 _SEED = 20261118
 
@@ -32,10 +32,13 @@ def fingerprint(log: Log, kept: int = _KEPT) -> tuple[str, ...]:
     """
     smallest = np.zeros(0, dtype=np.uint64)
     for start, stop in log.segments:
-        for first in range(start, stop, _BLOCK):
-            part = slice(first, min(first + _BLOCK, stop))
+        for a, b in ranges(stop - start, cached=True):
+            part = slice(start + a, start + b)
             hashes = _hashes(np.hstack([log.q[part], log.tau[part]]))[log.valid[part]]
-            smallest = np.unique(np.concatenate([smallest, hashes]))[:kept]
+            if len(smallest) == kept:  # of later samples few are smaller
+                hashes = hashes[hashes < smallest[-1]]
+            if len(hashes):
+                smallest = np.unique(np.concatenate([smallest, hashes]))[:kept]
     return tuple(f"{value:016x}" for value in smallest.tolist())
 
 
@@ -57,11 +60,17 @@ def comparable(one: Collection[str], other: Collection[str]) -> bool:
 
 
 def _hashes(x: Float[Array, "n c"]) -> Array:
-    """A hash of each row, shape (n,): multiplied by odd numbers, added and mixed, modulo 2^64."""
+    """A hash of each row, shape (n,): multiplied by odd numbers, added and mixed, modulo 2^64.
+
+    Args:
+        x: Rows, which are overwritten.
+    """
     factors = np.random.default_rng(_SEED).integers(0, 2**63, size=x.shape[1], dtype=np.uint64) * 2 + 1
-    bounded = np.clip(np.nan_to_num(x), -_LARGEST, _LARGEST)
-    rounded = np.round(bounded, _DIGITS) + 0.0  # no negative zero
-    rows = np.ascontiguousarray(rounded).view(np.uint64)
+    x[np.isnan(x)] = 0.0
+    np.clip(x, -_LARGEST, _LARGEST, out=x)
+    np.round(x, _DIGITS, out=x)
+    x += 0.0  # no negative zero
+    rows = x.view(np.uint64)
     rows = (rows ^ (rows >> np.uint64(29))) * factors
     total = (rows ^ (rows >> np.uint64(32))).sum(axis=1, dtype=np.uint64)
     total = (total ^ (total >> np.uint64(31))) * np.uint64(0x9E3779B97F4A7C15)

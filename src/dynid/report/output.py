@@ -9,6 +9,7 @@ import shutil
 import tempfile
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -191,8 +192,8 @@ def write_files(path: Path, files: Mapping[str, str]) -> None:
     new = Path(tempfile.mkdtemp(prefix=Path(staging).name, dir=Path(staging).parent))
     try:
         new.chmod(0o777 & ~_umask())
-        for name, text in files.items():
-            _write_through(new / name, text)
+        with ThreadPoolExecutor(max(1, len(files))) as pool:  # the disk syncs several in the time of one
+            list(pool.map(_write_through, [new / name for name in files], files.values()))
         _sync_folder(new)
         if stays:
             exchange_files(path, new, old)

@@ -13,6 +13,7 @@ Intervals that repeat a motion have the same model errors: `distinct` joins them
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -251,15 +252,18 @@ def _by_content(groups: Sequence[Group]) -> dict[tuple[str, int], list[int]]:
     So the order in which logs and runs are given decides nothing. Without efforts, rows decide.
     """
     spans: dict[tuple[str, int], dict[int, int]] = {}
-    sizes: dict[tuple[str, int], list[float]] = {}
     for group in groups:
-        for (run, number), block in zip(group.places, group.blocks, strict=True):
+        for run, number in group.places:
             spans.setdefault((group.log, run), {})[number] = group.lasting[run, number]
-            size = sizes.setdefault((group.log, run), [0.0, 0.0])
+    lengths = {run: sum(parts.values()) for run, parts in spans.items()}
+    several = Counter(lengths.values())
+    sizes = {run: [0.0, 0.0] for run in spans if several[lengths[run]] > 1}
+    for group in groups if sizes else ():
+        for (run, _), block in zip(group.places, group.blocks, strict=True):
+            size = sizes.get((group.log, run), [0.0, 0.0])
             size[0] += float(block.Y @ block.Y)
             size[1] += float(np.vdot(block.R, block.R))
-    lengths = {run: sum(parts.values()) for run, parts in spans.items()}
-    return {run: sorted(spans[run]) for run in sorted(spans, key=lambda x: (-lengths[x], *sizes[x]))}
+    return {run: sorted(spans[run]) for run in sorted(spans, key=lambda x: (-lengths[x], *sizes.get(x, ())))}
 
 
 def duration(system: System) -> float:
