@@ -6,6 +6,7 @@ import ast
 import re
 import subprocess
 import sys
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -76,25 +77,49 @@ EXCEPTIONS = {
 MOST_CLASSES = 69  # it may only go down
 
 
-def imported(file: Path) -> set[str]:
-    """Second parts of all `dynid.x` imports that happen at run time, inside functions too."""
+@dataclass(frozen=True)
+class Code:
+    """What the tests ask of one file; one pass over its syntax tree finds all of it."""
+
+    packages: set[str]  # second parts of all `dynid.x` imports that happen at run time, inside functions too
+    loaded: set[str]  # modules imported when it is loaded, types aside
+    names: set[str]  # used or imported
+    constants: list[tuple[int, object]]  # with their lines
+    compared: list[tuple[int, set[str], set[object]]]  # line, attributes, constants of each comparison
+    asked: set[str]  # names in the second argument of `isinstance`
+
+
+def modules_of(node: ast.AST) -> list[str]:
+    """Modules of this package that a statement imports."""
+    if isinstance(node, ast.ImportFrom) and node.module:
+        names = [node.module] if node.module != "dynid" else [f"dynid.{one.name}" for one in node.names]
+    else:
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+    return [name for name in names if name.startswith("dynid.")]
+
+
+@cache
+def code(file: Path) -> Code:
     tree = ast.parse(file.read_text(encoding="utf-8"))
-    skipped = {
-        id(node)
-        for block in ast.walk(tree)
-        if isinstance(block, ast.If) and getattr(block.test, "id", "") == "TYPE_CHECKING"
-        for node in ast.walk(block)
-    }
-    found = set()
-    for node in ast.walk(tree):
-        if id(node) in skipped:
-            continue
-        names = []
-        if isinstance(node, ast.ImportFrom) and node.module:
-            names = [node.module] if node.module != "dynid" else [f"dynid.{one.name}" for one in node.names]
-        elif isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        found |= {name.split(".")[1] for name in names if name.startswith("dynid.")}
+    found = Code(set(), set(), set(), [], [], set())
+    for node in tree.body:
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("dynid"):
+            found.loaded.update([str(node.module), *(f"{node.module}.{one.name}" for one in node.names)])
+    types_only = set()
+    for node in ast.walk(tree):  # a block comes before what is in it
+        if isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING":
+            types_only |= {id(one) for one in ast.walk(node)}
+        if id(node) not in types_only:
+            found.packages.update(name.split(".")[1] for name in modules_of(node))
+        found.names.add(getattr(node, "id", None) or getattr(node, "name", None) or "")
+        if isinstance(node, ast.Constant):
+            found.constants.append((node.lineno, node.value))
+        elif isinstance(node, ast.Compare):
+            parts = list(ast.walk(node))
+            texts = {one.value for one in parts if isinstance(one, ast.Constant)}
+            found.compared.append((node.lineno, {getattr(one, "attr", "") for one in parts}, texts))
+        elif isinstance(node, ast.Call) and getattr(node.func, "id", "") == "isinstance":
+            found.asked.update(getattr(one, "id", "") for one in ast.walk(node.args[1]))
     return found
 
 
@@ -110,19 +135,10 @@ FILES = [file for file in sorted(ROOT.rglob("*.py")) if file != ROOT / "__init__
 LONGEST_CHAIN = 17  # of modules that import each other when loaded; lower it with every shorter chain
 
 
-def loaded_with(file: Path) -> set[str]:
-    """Modules that a module imports when it is loaded, types aside."""
-    found = set()
-    for node in ast.parse(file.read_text(encoding="utf-8")).body:
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("dynid"):
-            found |= {str(node.module), *(f"{node.module}.{one.name}" for one in node.names)}
-    return found
-
-
 def test_chains_of_imports_stay_short() -> None:
     """Who reads a module must read at most so many below it."""
     files = {".".join(("dynid", *file.relative_to(ROOT).with_suffix("").parts)): file for file in FILES}
-    below = {name: loaded_with(file) & set(files) for name, file in files.items()}
+    below = {name: code(file).loaded & set(files) for name, file in files.items()}
 
     @cache
     def chain(name: str) -> tuple[str, ...]:
@@ -143,7 +159,7 @@ def test_a_folder_imports_only_folders_before_it(name: str) -> None:
         if room(file) != name:
             continue
         place = str(file.relative_to(ROOT))
-        later = {one for one in imported(file) - allowed if (place, one) not in EXCEPTIONS}
+        later = {one for one in code(file).packages - allowed if (place, one) not in EXCEPTIONS}
         assert not later, f"{place} imports {sorted(later)}"
 
 
@@ -193,38 +209,25 @@ def test_after_the_system_no_code_knows_which_model_made_it() -> None:
     for file in FILES:
         if room(file) not in AFTER_SYSTEM or str(file.relative_to(ROOT)) in KIND_OF_ROWS:
             continue
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            used = getattr(node, "id", None) or getattr(node, "name", None)
-            assert used not in rows, f"{file}: {used}"
-            if isinstance(node, ast.Compare):
-                texts = {one.value for one in ast.walk(node) if isinstance(one, ast.Constant)}
-                names = {getattr(one, "attr", "") for one in ast.walk(node)}
-                assert not (texts & set(MODELS) and names & {"name", "key", "model"}), f"{file}:{node.lineno}"
+        assert not code(file).names & rows, f"{file}: {code(file).names & rows}"
+        for line, names, texts in code(file).compared:
+            assert not (texts & set(MODELS) and names & {"name", "key", "model"}), f"{file}:{line}"
 
 
 def test_no_code_tests_the_kind_of_a_case_an_estimator_or_a_setting() -> None:
     """Data of contracts instead: no identity of a case, no sensor, no estimator by name."""
     from dynid.estimator.estimator import MAKERS
 
+    more = ("case", "problem", "problem_checks", "unknowns", "prediction", "exporters")
     for file in FILES:
-        place = file.relative_to(ROOT)
-        more = ("case", "problem", "problem_checks", "unknowns", "prediction", "exporters")
-        after = room(file) in (*AFTER_SYSTEM, *more)
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            where = f"{place}:{getattr(node, 'lineno', 0)}"
-            if isinstance(node, ast.ImportFrom) and room(file) not in ("case", "problem"):
-                assert "PLAIN" not in {one.name for one in node.names}, where
-            if not after:
-                continue
-            if isinstance(node, ast.Compare):
-                names = {getattr(one, "attr", "") for one in ast.walk(node)}
-                assert "force_sensor" not in names, where
-                texts = {one.value for one in ast.walk(node) if isinstance(one, ast.Constant)}
-                named = texts & set(MAKERS) and "estimator" in names
-                assert not named or room(file) in NAME_ESTIMATORS, where
-            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "isinstance":
-                kinds = {getattr(one, "id", "") for one in ast.walk(node.args[1])}
-                assert not any(kind.endswith("Settings") for kind in kinds), where
+        assert "PLAIN" not in code(file).names or room(file) in ("case", "problem"), file
+        if room(file) not in (*AFTER_SYSTEM, *more):
+            continue
+        for line, names, texts in code(file).compared:
+            assert "force_sensor" not in names, f"{file}:{line}"
+            named = texts & set(MAKERS) and "estimator" in names
+            assert not named or room(file) in NAME_ESTIMATORS, f"{file}:{line}"
+        assert not any(kind.endswith("Settings") for kind in code(file).asked), file
 
 
 def test_drive_terms_are_asked_for_by_their_properties() -> None:
@@ -238,9 +241,8 @@ def test_drive_terms_are_asked_for_by_their_properties() -> None:
         place = str(file.relative_to(ROOT))
         if room(file) in knowing or place in knowing_files:
             continue
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            known = isinstance(node, ast.Constant) and node.value in DRIVE_SYMBOLS
-            assert not known, f"{place}:{getattr(node, 'lineno', 0)}"
+        for line, value in code(file).constants:
+            assert not (isinstance(value, str) and value in DRIVE_SYMBOLS), f"{place}:{line}"
 
 
 def test_no_file_outgrows_its_idea() -> None:

@@ -22,5 +22,22 @@ def test_wrong_shapes_are_refused() -> None:
         first(np.eye(2), np.zeros(3))
 
 
+def test_functions_inside_a_function_count_as_one() -> None:
+    def size(y: object) -> int:
+        @jaxtyping.jaxtyped(typechecker=check)
+        def inside(y: Float[Array, "d"]) -> int:
+            return np.size(y)
+
+        return inside(y)
+
+    for _ in range(8):
+        size(np.zeros(3))
+    assert size(3.0) == 1
+    for _ in range(6):
+        size(np.zeros(3))
+    with pytest.raises(jaxtyping.TypeCheckError):  # call 16
+        size(3.0)
+
+
 def test_modules_that_conftest_imports_are_sampled_too() -> None:
     assert identify_logs.__code__.co_filename.endswith("typechecker.py")

@@ -2,12 +2,14 @@
 
 A call that was checked often is right: after the first calls of a function in a process only every call
 whose number is a power of two is checked. Checking all of them takes three times as long as the tests.
+A function inside another one is made anew by each call of it; all of these count as one function.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import jaxtyping
@@ -16,6 +18,7 @@ from beartype import BeartypeConf, beartype
 check = beartype(conf=BeartypeConf(is_pep484_tower=True))
 
 _FIRST = 8
+_CALLS: dict[int, tuple[Any, Iterator[int]]] = {}  # numbers of calls by code, which is kept: ids stay unique
 _every_call = jaxtyping.jaxtyped
 
 
@@ -45,14 +48,15 @@ def _sampled(function: Any = None, **options: Any) -> Any:
 
 def _alternating(plain: Callable[..., Any], make: Callable[[], Callable[..., Any]]) -> Callable[..., Any]:
     """`plain`, or its checked form, which is made by the first call: most functions are never called."""
-    count = 0
+    code = getattr(plain, "__code__", plain)
+    _, numbers = _CALLS.setdefault(id(code), (code, itertools.count(1)))
     checked: Callable[..., Any] | None = None
 
     @functools.wraps(plain)
     def call(*arguments: Any, **named: Any) -> Any:
-        nonlocal count, checked
-        count += 1
-        if count <= _FIRST or count & (count - 1) == 0:
+        nonlocal checked
+        number = next(numbers)
+        if number <= _FIRST or number & (number - 1) == 0:
             checked = checked or make()
             return checked(*arguments, **named)
         return plain(*arguments, **named)
