@@ -85,7 +85,10 @@ def change_words(estimate: Estimate) -> str:
             owner = f" = {owners[0]}" if len(columns) == len(owners) == 1 else ""
             delay = 0.0 if isinstance(column, str) else 1e3 * column.get("delay", 0.0)
             size = f", {abs(delay):.3g} ms {'late' if delay > 0.0 else 'early'}" if delay else ""
-            told += [f"column {key}{owner}{size}"] if owner or size else []
+            if not isinstance(column, str) and column.get("scale") == -1:
+                size += ", sign turned"
+            name = f"all columns {key.removesuffix('_{i}')}" if key.endswith("_{i}") else f"column {key}"
+            told += [f"{name}{owner}{size}"] if owner or size else []
     return f" ({'; '.join(told)})" if told else ""
 
 
