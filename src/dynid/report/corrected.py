@@ -74,7 +74,7 @@ def proposed_change(estimate: Estimate) -> tuple[Change, tuple[int, ...]]:
 
 
 def change_words(estimate: Estimate) -> str:
-    """Columns that the first reasons change, with their joints: ` (column tau_2 = elbow, 10.4 ms late)`."""
+    """What the first reasons change, with joints of columns: ` (column tau_2 = elbow, 10.4 ms late)`."""
     reasons = first_reasons(estimate)[0]
     told = []
     for k in proposed_change(estimate)[1]:
@@ -89,6 +89,8 @@ def change_words(estimate: Estimate) -> str:
                 size += ", sign turned"
             name = f"all columns {key.removesuffix('_{i}')}" if key.endswith("_{i}") else f"column {key}"
             told += [f"{name}{owner}{size}"] if owner or size else []
+        if any("exclude" in entry for entry in reasons[k - 1].change.get("logs", {}).values()):
+            told.append("these parts left out")
     return f" ({'; '.join(told)})" if told else ""
 
 

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 _HIGH = 16  # rows of a table that fit into its window
-_LONG = 260  # characters of a reason that are shown without unfolding
+_LONG = 360  # characters of a reason that are shown without unfolding
 
 
 @cache

@@ -114,8 +114,12 @@ def _poor_joints(joints: Sequence[JointVerdict], warnings: Sequence[Notice]) -> 
     )
     more = f" and {len(poor) - _MOST_SHOWN} more" if len(poor) > _MOST_SHOWN else ""
     level = worst(row.level for row in poor)
-    slight = ("slight",) if level == "care" else ()  # wrong columns or units are not predicted this well
-    yield at_level(notice("joint-error", *slight, shown=shown, more=more + _bursts(poor, warnings)), level)
+    more += _bursts(poor, warnings)
+    if level == "care":  # wrong columns or units are not predicted this well
+        remark = notice("joint-error", "slight", shown=shown, more=more)
+    else:
+        remark = notice("joint-error", shown=shown, more=more)
+    yield at_level(remark, level)
 
 
 def _bursts(poor: Sequence[JointVerdict], warnings: Sequence[Notice]) -> str:

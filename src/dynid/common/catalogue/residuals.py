@@ -307,7 +307,7 @@ RESIDUALS = {
     ),
     "burst": care(
         f"the residual is large for a fraction of a second: {_TESTS}",
-        "the residual rises above {times:.0f} times its usual size: {shown}",
+        "the residual has bursts, as contacts cause them, above {times:.0f} times its usual size: {shown}",
         "check for a contact or collision there, and leave it out, under `logs:` in the entry of {change};"
         " `estimator: robust` ignores such samples. If the load changed there, use one log for each load"
         " (`from:` and `to:` in its entry) and give its `payload:`",
