@@ -311,13 +311,14 @@ def test_without_parameters():
     assert "0 of 0 parameters" in report_html(empty)
 
 
-def test_three_reasons_are_shown_and_the_others_folded():
+def test_one_reason_is_shown_and_the_others_folded():
     whole = estimate()
     more = Notice("burst", "a contact at t = 3 s", "cut it out", Severity.STOP)
     verdict = replace(whole.verdict, level="bad", reasons=(*whole.verdict.reasons, more))
     body = section(replace(whole, verdict=verdict)).body
     shown, folded = str(body).split("<details>")[:2]
-    assert shown.count('<li class="') == 3
+    assert shown.count('<li class="') == 1
+    assert f"{len(verdict.reasons) - 1} more reasons: " in folded
     assert "a contact" in folded
     assert shown.index('class="verdict bad"') < shown.index("<li")
     assert str(body).count('class="badge light good"') == len(JOINTS)
@@ -433,12 +434,13 @@ def test_a_bad_result_shows_its_reason_first_and_keeps_its_values_folded():
     verdict = replace(estimate().verdict, level="bad", reasons=(unit, *others))
     page = report_html(replace(estimate(), verdict=verdict, warnings=(unit, *others)))
     top, _, rest = page.partition('id="found"')
-    assert "<h3>The reason</h3>" in top
-    assert "2 probable consequences</summary>" in top
+    assert "<dt>Not usable for</dt><dd><b>anything yet</b>" in top
+    assert "2 probable consequences: angles-large, joint-error</summary>" in top
+    assert "more reason" not in top
     shown = page.partition('id="downloads"')[0]
     assert "check gears" not in shown  # a consequence needs no remedy of its own
-    assert "identify again: <code>dynid identify . --write-experiment again.yaml</code> writes" in top
-    assert "commands: in the folder of this report" in top
+    assert "identify again: dynid identify . --write-experiment again.yaml writes" in _words(top)
+    assert "run commands in the folder of this report" in top
     assert '<details class="question long">' in rest[:80]
     assert "not usable: see the verdict" in rest[:400]
 
@@ -456,7 +458,7 @@ def test_one_worst_joint_is_named():
     large = replace(second, error_percent=1.1, error_rms=0.3, noise_floor=0.0)
     other = replace(third, error_percent=0.5, error_rms=9.0, noise_floor=0.0, unit="N")
     page = _judged_page(small, large, other)
-    assert f"Worst joint in % {small.name} : error 0.04 N m (6.9 %). Judged on" in page
+    assert f"Worst joint {small.name} : model error 6.9 % of its peak effort (0.04 N m). Why" in page
 
 
 def test_where_all_are_predicted_well_the_worst_joint_is_that_of_the_first_reason():
@@ -487,21 +489,21 @@ def test_the_verdict_answers_use_worst_joint_and_data():
     """The residual that papers give is lower on the page: one percentage is enough for the first screen."""
     whole = estimate()
     named = notice("friction-speed", joint=JOINTS[3], percent=11.0, entry="")
-    for level, use in (("care", "Usable for"), ("bad", "Judged for")):
+    for level, use in (("care", "Usable for"), ("bad", "Not usable for")):
         verdict = replace(whole.verdict, level=level, reasons=(named,))
         body = _words(str(section(replace(whole, verdict=verdict)).body))
-        top, _, rest = body.partition("The reason")
         assert "Relative residual" not in body
-        assert top.index(use) < top.index("Worst joint") < top.index("Judged on")
-        assert f"{JOINTS[3]} : see reason 1; error" in top
+        order = [body.index(words) for words in (use, "Worst joint", "Why", "Next step", "Judged on")]
+        assert order == sorted(order)
+        assert f"{JOINTS[3]} : model error " in body
         assert (
-            ("Not judged for simulation" in top) == ("have it judged for that" in rest) == (level == "care")
+            ("Not judged for simulation" in body) == ("have it judged for that" in body) == (level == "care")
         )
 
 
 def test_a_usable_result_says_that_it_is_no_rigid_robot():
     whole, found = estimate(), Notice("not-physical", "text")
-    told = "No physically possible robot has exactly these parameters"
+    told = "no physically possible robot has exactly these parameters"
     assert told not in str(section(whole).body)
     assert told in str(section(replace(whole, warnings=(*whole.warnings, found))).body)
     bad = replace(whole.verdict, level="bad", reasons=(found,))
@@ -512,9 +514,9 @@ def test_every_effort_has_its_peak_beside_its_percentage():
     whole = estimate()
     judged = tuple(replace(row, peak=12.3 + i) for i, row in enumerate(whole.verdict.joints))
     text = _words(str(section(replace(whole, verdict=replace(whole.verdict, joints=judged))).body))
-    assert "model error [N m] % of peak peak [N m]" in text
+    assert "joint prediction model error [N m] % of peak peak [N m]" in text
     first, last = ((row.error_rms**2 - row.noise_floor**2) ** 0.5 for row in (judged[0], judged[-1]))
-    assert f": error {first:.2g} N m of a peak of 12.3 N m (1.4 %)." in text
+    assert f": model error 1.4 % of its peak effort ({first:.2g} of 12.3 N m)." in text
     assert f"{last:.2g} 1.4 17.3" in text
 
 
@@ -580,7 +582,7 @@ def test_poor_predictions_follow_from_what_a_correction_explains():
         verdict = replace(estimate().verdict, level="care", reasons=(late, poor))
         return report_html(replace(estimate(), verdict=verdict, warnings=(late, poor), hypotheses=tests))
 
-    assert "1 probable consequence</summary>" in shown(7.0)
+    assert "1 probable consequence: joint-error</summary>" in shown(7.0)
     assert "probable consequence" not in shown(80.0)
     assert "check gears" in shown(80.0)
 
@@ -593,7 +595,7 @@ def test_a_changed_robot_file_comes_with_the_command_to_identify_again(monkeypat
 
     def steps(robot):
         options = {**whole.provenance, "options": {"robot": robot}}
-        return _words(report_html(replace(whole, provenance=options))).partition("What to do next")[2]
+        return _words(report_html(replace(whole, provenance=options))).partition("Next step")[2]
 
     assert "after this change of arm.yaml , identify again" in steps("arm.yaml")
     assert "dynid identify --robot arm.yaml --log a.csv" in steps("arm.yaml")

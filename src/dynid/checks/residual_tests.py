@@ -211,12 +211,15 @@ def bursts(blocks: Mapping[BlockPlace, float], starts: Mapping[str, Sequence[flo
     for (log, name, run, _), after in blocks.items():
         by_time.setdefault((log, starts.get(log, [0.0])[run] + after), []).append(name)
     if by_time:
+        places = sorted(by_time)
         shown = [
-            f"{log} at t = {t:.2f} s ({', '.join(names)})" for (log, t), names in sorted(by_time.items())
+            f"{f'{log} at t = ' if i == 0 or log != places[i - 1][0] else ''}{t:.2f} s"
+            f" ({', '.join(by_time[log, t])})"
+            for i, (log, t) in enumerate(places)
         ]
         more = f" and {len(shown) - _MOST_SHOWN} more" if len(shown) > _MOST_SHOWN else ""
         text = ", ".join(shown[:_MOST_SHOWN]) + more
-        logs = dict.fromkeys(log for log, _ in sorted(by_time))
+        logs = dict.fromkeys(log for log, _ in places)
         entries = {
             log: {"exclude": _stretches(sorted(t for name, t in by_time if name == log))} for log in logs
         }

@@ -172,7 +172,7 @@ def doubt(error: InputError) -> Notice:
 
 def refusal_text(finding: Notice) -> str:
     """The refusal in a notice of `doubt`, without the words that it was overridden."""
-    return finding.text.removeprefix(notice("forced", text="").text)
+    return finding.text.removesuffix(notice("forced", text="").text)
 
 
 @contextlib.contextmanager

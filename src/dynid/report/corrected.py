@@ -74,7 +74,7 @@ def proposed_change(estimate: Estimate) -> tuple[Change, tuple[int, ...]]:
 
 
 def change_words(estimate: Estimate) -> str:
-    """Columns that the first reasons change, with their joints: ` (column tau_2 = elbow, 10.4 ms late)`."""
+    """What the first reasons change, with joints of columns: ` (column tau_2 = elbow, 10.4 ms late)`."""
     reasons = first_reasons(estimate)[0]
     told = []
     for k in proposed_change(estimate)[1]:
@@ -85,7 +85,12 @@ def change_words(estimate: Estimate) -> str:
             owner = f" = {owners[0]}" if len(columns) == len(owners) == 1 else ""
             delay = 0.0 if isinstance(column, str) else 1e3 * column.get("delay", 0.0)
             size = f", {abs(delay):.3g} ms {'late' if delay > 0.0 else 'early'}" if delay else ""
-            told += [f"column {key}{owner}{size}"] if owner or size else []
+            if not isinstance(column, str) and column.get("scale") == -1:
+                size += ", sign turned"
+            name = f"all columns {key.removesuffix('_{i}')}" if key.endswith("_{i}") else f"column {key}"
+            told += [f"{name}{owner}{size}"] if owner or size else []
+        if any("exclude" in entry for entry in reasons[k - 1].change.get("logs", {}).values()):
+            told.append("these parts left out")
     return f" ({'; '.join(told)})" if told else ""
 
 

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 _HIGH = 16  # rows of a table that fit into its window
-_LONG = 260  # characters of a reason that are shown without unfolding
+_LONG = 360  # characters of a reason that are shown without unfolding
 
 
 @cache
@@ -89,17 +89,29 @@ def render(template: str, **context: Any) -> Markup:
 
 
 def ticked(text: str) -> Markup:
-    """Escaped text in which words between backticks are code, and +- outside of them is one sign."""
+    """Escaped text in which words between backticks are code, and +- outside of them is one sign.
+
+    No line ends within an option of a command.
+    """
     from markupsafe import Markup, escape
 
     parts = text.split("`")
     if len(parts) % 2 == 0:  # a backtick without its partner
         return escape(text)
     code = [
-        Markup("<code>{}</code>").format(part) if i % 2 else escape(part.replace("+-", "±"))
+        Markup("<code>{}</code>").format(_unbroken(part)) if i % 2 else escape(part.replace("+-", "±"))
         for i, part in enumerate(parts)
     ]
     return Markup("").join(code)
+
+
+def _unbroken(command: str) -> Markup:
+    from markupsafe import Markup, escape
+
+    words = (
+        Markup("<span>{}</span>").format(w) if w.startswith("--") else escape(w) for w in command.split(" ")
+    )
+    return Markup(" ").join(words)
 
 
 def breakable(name: str) -> Markup:

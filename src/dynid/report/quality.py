@@ -194,13 +194,13 @@ def separation(estimate: Estimate) -> str:
 
 
 def error_words(error: LogError, used: bool) -> str:
-    """Model error of one log that the fit used, or of one that validates it, for captions."""
+    """Error of one log that the fit used, or model error of one that validates it, for captions."""
     if not error.worst:
         return "nothing to compare"
     if not error.percent:
         return _BELOW_NOISE
     size = f"{number(error.error, 2)} {unit_text(error.unit)}".rstrip()
-    name = "fit error" if used else "validation error"
+    name = "fit error" if used else "model error"
     return f"{name} {percent(error.percent)} % of the peak, {size} ({error.worst})"
 
 

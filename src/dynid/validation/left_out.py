@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from dynid.common.catalogue import Severity
-from dynid.common.errors import DynidError
+from dynid.common.errors import DynidError, InputError
 from dynid.common.notices import Notice
 from dynid.fit import Fit
 from dynid.motion.log import Log
@@ -38,7 +38,8 @@ def _tried(fit: Fit, item: Notice) -> Notice:
     try:
         before, after = _errors(fit, calm_logs(tuple(fit.task.logs), item))
     except DynidError as error:
-        text = f"{item.text}; to leave it out could not be tried ({error})"
+        why = error.text if isinstance(error, InputError) else error
+        text = f"{item.text}; to leave it out could not be tried: {why}"
         return replace(item, text=text, remedy=_KEPT, change={})
     parts = {name: after.by_effort[name] / old for name, old in before.by_effort.items() if old > 0.0}
     worst = min(parts, key=lambda name: parts[name], default="")

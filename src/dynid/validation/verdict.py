@@ -22,7 +22,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from dynid.common.catalogue import codes_with
+from dynid.common.catalogue import Severity, codes_with
 from dynid.common.change import Change, in_remedy
 from dynid.common.notices import (
     SYMPTOMS,
@@ -113,17 +113,22 @@ def _poor_joints(joints: Sequence[JointVerdict], warnings: Sequence[Notice]) -> 
         for row in poor[:_MOST_SHOWN]
     )
     more = f" and {len(poor) - _MOST_SHOWN} more" if len(poor) > _MOST_SHOWN else ""
-    remark = notice("joint-error", shown=shown, more=more + _bursts(poor, warnings))
-    yield at_level(remark, worst(row.level for row in poor))
+    level = worst(row.level for row in poor)
+    more += _bursts(poor, warnings)
+    if level == "care":  # wrong columns or units are not predicted this well
+        remark = notice("joint-error", "slight", shown=shown, more=more)
+    else:
+        remark = notice("joint-error", shown=shown, more=more)
+    yield at_level(remark, level)
 
 
 def _bursts(poor: Sequence[JointVerdict], warnings: Sequence[Notice]) -> str:
-    """What is known of bursts in the residuals of these joints; empty without any."""
+    """What is known of bursts in the residuals of these joints; empty without any that matter."""
     for note in warnings:
         places, _, outcome = note.text.partition("; ")
         named = set(re.findall(r"[^\s(),]+", places))
         hit = [row.name for row in poor if row.name in named]
-        if note.code == "burst" and hit:
+        if note.code == "burst" and hit and note.severity is not Severity.NOTE:
             found = f"; the residual of {', '.join(hit)} has a burst (see burst)"
             return found + (f": {outcome}" if outcome else "")
     return ""

@@ -5,7 +5,10 @@ from __future__ import annotations
 from dynid.common.catalogue.entry import care, note, stop
 
 _BLOCKS = "[intervals are not reliable](../explanation/uncertainty.md#blocks); repeat the motion"
-_LABELS = "check which payload each log carries, and how it is mounted: `payload:` of the log's entry"
+_LABELS = (
+    "check which payload each log carries and how it is mounted; correct `payload:` in the entry of that log"
+    " in the experiment file"
+)
 _TESTS = "see [residual tests](../explanation/residual_tests.md)"
 
 RESIDUALS = {
@@ -119,8 +122,8 @@ RESIDUALS = {
             "the residuals contain more than noise, and a part of it follows the pose. It is not gravity:"
             " other directions and sizes of it were tried, and none explains it",
             "look for forces that follow the pose and that the model lacks: springs, counterbalances, cables,"
-            " coupled axes of a wrist; then check the clock of the log, and corrections of the geometry (link"
-            " lengths, axes, joint zeros) that the report does not list as tried",
+            " coupled axes of a wrist; then check the clock of the log and the geometry (link lengths, axes,"
+            " joint zeros)",
         ),
     ),
     "friction-missing": care(
@@ -304,7 +307,7 @@ RESIDUALS = {
     ),
     "burst": care(
         f"the residual is large for a fraction of a second: {_TESTS}",
-        "the residual rises above {times:.0f} times its usual size: {shown}",
+        "the residual has bursts, as contacts cause them, above {times:.0f} times its usual size: {shown}",
         "check for a contact or collision there, and leave it out, under `logs:` in the entry of {change};"
         " `estimator: robust` ignores such samples. If the load changed there, use one log for each load"
         " (`from:` and `to:` in its entry) and give its `payload:`",

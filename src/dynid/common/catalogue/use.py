@@ -50,6 +50,11 @@ VALIDATION = {
         "check columns, units and signs of these joints, payloads of the logs, contacts, missing friction"
         " terms and the geometry of the description",
         rank="joint error",
+        slight=(
+            "large errors on motion that was not fitted: {shown}{more}",
+            "look for contacts, another payload or missing friction terms at these joints, then check the"
+            " geometry of the description",
+        ),
     ),
     "purpose-not-met": stop(
         "the result is not sufficient for the purpose it is judged for; see"

@@ -16,6 +16,7 @@ from dynid.report.corrected import (
     proposed_change,
     whole_change,
 )
+from dynid.report.numbers import number, percent, unit_text
 from dynid.report.page import Section, render
 from dynid.report.quality import (
     compared,
@@ -26,10 +27,8 @@ from dynid.report.quality import (
     is_about,
     is_consequence,
     judged_on,
-    size_of,
     unseen,
     worst_joint,
-    worst_of,
 )
 from dynid.report.robot_view import robot_view
 from dynid.report.sections.predicts import without_tension
@@ -37,10 +36,10 @@ from dynid.report.sections.provenance import command_line
 from dynid.report.sections.unknown import WEAK, named_robot
 from dynid.report.words import meanings
 from dynid.statistics.estimate import Estimate
-from dynid.statistics.estimate_parts import LIMITS
+from dynid.statistics.estimate_parts import LIMITS, JointVerdict
 
 _USES = {
-    "": "predicting torques and feedforward (general use)",
+    "": "predicting efforts (torques, forces), for example as feedforward",
     "feedforward": "feedforward control",
     "simulation": "simulation",
     "payload": "knowing the payload",
@@ -63,7 +62,7 @@ _OTHER_PURPOSES = "to use it for simulation, payloads or collision detection, ha
 _JUDGE_FILES = "`dynid identify . --for simulation --out ../simulation` (or `payload`, `collision`)"
 _JUDGE = '`identify(..., purpose="simulation")` (or `"payload"`, `"collision"`)'
 _SECTIONS = {"description": "Is the description right?", "logs": "Was the log good?"}
-_STEPS = 3  # that are shown; the others are folded
+_WORST = {"effort": "joint", "power": "error"}  # what is worst; else what is compared
 _WORDS = {"good": "good", "care": "with care", "bad": "do not use"}
 
 
@@ -88,23 +87,27 @@ def section(estimate: Estimate) -> Section:
         limits=LIMITS.get(verdict.purpose, LIMITS[""]),
         spoiled=spoiled,
         worst=worst,
-        percent_shown="%" in verdict.headline,
-        worst_of=worst_of(estimate),
-        worst_size=size_of(worst) if worst else "",
+        headline=verdict.headline.partition(":")[0],  # the error is said of the worst joint
+        worst_of=_WORST.get(kind, kind),
+        suspect=worst is not None
+        and worst.error_percent < max(joint.error_percent for joint in verdict.joints),
+        worst_size=_size(worst, kind) if worst else "",
+        alone=verdict.level == "care"
+        and bool(first)
+        and all(joint.level == "good" for joint in verdict.joints),
+        scale=any(item.code == "scale-unchecked" for item in estimate.warnings),
         named=_named(estimate),
         judged_on=judged_on(estimate),
         motors=without_tension(estimate),
         impossible=verdict.level != "bad" and kind in ("effort", "power") and _impossible(estimate),
         unjudged=_unjudged(estimate),
-        unseen_fault=verdict.level == "bad" and all(joint.level == "good" for joint in verdict.joints),
         names=meanings(estimate.parameters),
         first=first,
         others=others,
         caused=all(is_consequence(estimate, reason) for reason in others),
         steps=steps,
         by_hand=by_hand,
-        most=_STEPS,
-        commands=any("`dynid " in step for step in steps),
+        commands=any("`dynid " in step for step in steps[1:]),
         corrected=corrected_experiment(estimate),
         corrected_file=FILE,
         covered=coverage(estimate) if estimate.truth else None,
@@ -119,6 +122,16 @@ def section(estimate: Estimate) -> Section:
         consequences=consequences(estimate),
     )
     return Section("use", "Can I use it?", body)
+
+
+def _size(joint: JointVerdict, kind: str) -> str:
+    """`model error 8.6 % of its peak effort (27 of 320 N m)`."""
+    if not joint.error_percent:
+        return "error below sensor noise"
+    peak = f" of {number(joint.peak, 3)}" if joint.peak else ""
+    size = f"{number(joint.error, 2)}{peak} {unit_text(joint.unit)}".rstrip()
+    whole = "peak effort" if kind == "effort" else "peak"
+    return f"model error {percent(joint.error_percent)} % of its {whole} ({size})"
 
 
 def _unjudged(estimate: Estimate) -> bool:
@@ -202,11 +215,11 @@ def _steps(estimate: Estimate) -> tuple[list[str], list[str]]:
 def _run_corrected(estimate: Estimate, numbers: Sequence[int]) -> str:
     """The first step where the experiment is corrected: check, and run it."""
     many = len(numbers) > 1
-    what = f"reason{'s' if many else ''} {listed([str(k) for k in numbers])}" if numbers else "the reason"
+    what = f"reasons {listed([str(k) for k in numbers])} are" if many else "it is"
     return (
-        f"check whether {what} {'are' if many else 'is'} true of your robot. If so, run the"
-        f" experiment that is corrected{change_words(estimate)}: `dynid identify {FILE} --out ../corrected`;"
-        " go on with its report"
+        f"check this on your robot. If {what} true, run the experiment with"
+        f" {'these corrections' if many else 'this correction'}{change_words(estimate)}:"
+        f" `dynid identify {FILE} --out ../corrected`"
     )
 
 
