@@ -342,6 +342,20 @@ def test_results_without_common_terms_are_compared_by_friction_and_masses(monkey
     assert not [line for line in compare_results([plain, plain]).parameters if "friction" in line.name]
 
 
+def test_a_value_of_zero_is_compared_like_any_other() -> None:
+    """Zero is the value of a friction at its bound: differences need no percentage of it."""
+    from tests.fabricated import estimate
+
+    def result(x: float) -> Estimate:
+        own = ParameterEstimate("Fv_elbow", "N m s/rad", x, 0.1, None, (x - 0.2, x + 0.2), dof=50.0)
+        return replace(estimate(), parameters=(own,))
+
+    for pair, z in (((0.0, 0.2), 2.0), ((0.2, 0.0), 2.0), ((0.0, 0.0), 0.0)):
+        (line,) = side_by_side([result(x) for x in pair])
+        assert line.z == pytest.approx(z / np.sqrt(2.0))
+        assert "Fv_elbow" in comparison_html(compare_results([result(x) for x in pair]))
+
+
 def test_files_of_a_comparison() -> None:
     line = Line(
         "=SUM(1)<b>", "inverse", "wls", "Fv Fs", 10, 1.0, 2.0, 3.0, None, by_effort={"a": 2.5}, folds=(2.0,)

@@ -177,6 +177,14 @@ def test_40_a_joint_that_rests_is_named_in_words(here: Path) -> None:
     assert found.excitation is not None
     command = "dynid excite arm.yaml --after runs/still.csv"
     assert f"up to {len(found.excitation.unseen)} more: {command}" in more.remedy
+    # `--after` reads files as they are: data in memory, and columns that were mapped, need the result.
+    mapped = {key if key != "q_1" else "angle": value for key, value in still.items()}
+    write("runs/mapped.csv", mapped)
+    others = [package.check("arm.yaml", still)]
+    others += [package.check("arm.yaml", "runs/mapped.csv", columns={"q_1": "angle"})]
+    for found in others:
+        (more,) = [one for one in found.findings if one.code == "excitation"]
+        assert "dynid excite arm.yaml --after RESULT --period" in more.remedy
 
 
 def test_excitation_is_judged_as_the_identification_judges_it(here: Path) -> None:

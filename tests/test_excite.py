@@ -30,7 +30,7 @@ from dynid.excitation.optimal.families import FAMILIES, FourierFamily, family_of
 from dynid.excitation.optimal.multistart import Journal, run_starts
 from dynid.excitation.optimal.starts import Start
 from dynid.excitation.plan import make_plan, planned_base
-from dynid.excitation.random_motion import random_motion
+from dynid.excitation.random_motion import random_motion, robot_limits
 from dynid.excitation.settings import default_recorder
 from dynid.experiment.experiment import Experiment, UncertaintySettings
 from dynid.experiment.tasks import ExciteSettings
@@ -299,6 +299,20 @@ def test_placeholder_limits_are_said_first_and_replaced_by_careful_ones(tmp_path
     # A torque sensor of this arm: its largest static torque is 3 kg * 9.81 m/s^2 * 0.2 m.
     assert max(found.plan_noise) < 0.01 * 2.0 * 3.0 * 9.81 * 0.2
     assert "effort limits" not in found.assumed
+
+
+def test_a_joint_that_turns_without_end_moves_half_a_turn_and_it_is_said(tmp_path: Path) -> None:
+    file = Path(placeholder_arm(tmp_path, 3, 80, 2))
+    text = file.read_text()
+    last = text.rindex('type="revolute"')
+    file.write_text(text[:last] + text[last:].replace('type="revolute"', 'type="continuous"'))
+    found = excite(str(file), QUICK)
+    first = found.notices[0]
+    assert first.code == "limits-implausible"
+    assert "range without end of j1 (-1.57 to 1.57 rad is used)" in first.text
+    assert np.abs(found.q[:, 1]).max() <= 0.5 * np.pi + 1e-9
+    simulated = robot_limits(load_robot(file))
+    assert (simulated.low[1], simulated.high[1]) == pytest.approx((-0.5 * np.pi, 0.5 * np.pi))
 
 
 def test_a_missing_acceleration_limit_is_assumed_and_said(tmp_path: Path) -> None:

@@ -796,6 +796,34 @@ def test_the_command_writes_files_figures_and_the_difference(tmp_path: Path) -> 
         assert value == pytest.approx(values[name], rel=1e-9, abs=1e-12)
 
 
+def test_names_with_blanks_and_accents_are_exported_in_every_format(tmp_path: Path) -> None:
+    """Legal in a URDF. Lists of such names are longer than a line."""
+    names = {
+        "shoulder": "shoulder_épaule_gauche 1st joint of it",
+        "elbow": "elbow_of_the_right_arm 3rd joint of it",
+        "upper": "bras de robot",
+    }
+    text = URDF.replace(' type="continuous"', ' type="revolute"').replace(
+        '<axis xyz="1 0 0"/>\n', '<axis xyz="1 0 0"/><limit lower="-2" upper="2" velocity="3" effort="50"/>\n'
+    )
+    for plain, odd in names.items():
+        text = text.replace(f'"{plain}"', f'"{odd}"')
+    source = tmp_path / "arm.urdf"
+    source.write_text(text, encoding="utf-8")
+    robot = load_robot(source)
+    result = tmp_path / "result"
+    write_results(estimate_of(robot, random_values(robot)), result)
+    formats = "urdf,mjcf,sdf,yaml,ros2,c,numpy"
+    done = CliRunner().invoke(main, ["export", str(result), "--to", formats, "--out", str(tmp_path / "out")])
+    assert done.exit_code == 0, done.output
+    document = json.loads((tmp_path / "out" / "export.json").read_text())
+    assert all(one["certificate"]["random_states"] < EXACT for one in document["files"])
+    side = load_robot(tmp_path / "out" / "odd_arm.urdf.yaml")
+    assert {"Ia_shoulder_épaule_gauche 1st joint of it", "Off_elbow_of_the_right_arm 3rd joint of it"} <= set(
+        prior_values(side)
+    )
+
+
 def test_nothing_is_left_behind_when_an_export_is_refused(tmp_path: Path) -> None:
     robot = load_robot("puma560")
     estimate = estimate_of(robot, {**random_values(robot), "Fs_joint_1": -1.0})

@@ -414,6 +414,8 @@ def test_60_no_command_opens_a_connection(here, monkeypatch):
         ("campaign experiment.yaml", "not a campaign file\n  remedy: dynid identify experiment.yaml"),
         ("campaign arm.yaml", "this is a robot file, not a campaign file"),
         ("info experiment.yaml", "this is an experiment file, not a robot file"),
+        ("rehearse arm.yaml", "an experiment file has lines as `robot: arm.yaml` and `logs: [run1.csv]`"),
+        ("rehearse arm.urdf", "an experiment file has lines as `robot: arm.urdf` and `logs: [LOG]`"),
         ("rehearse fleet.yaml", "not an experiment file\n  remedy: dynid campaign fleet.yaml"),
         ("simulate ur5 --config arm.yaml", "this is a robot file, not a simulation file"),
         ("campaign noise.yaml", "not a campaign file\n  remedy: dynid simulate ROBOT --config noise.yaml"),

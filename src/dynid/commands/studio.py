@@ -16,7 +16,7 @@ _HIGHEST_PORT = 65535
 
 @click.command(short_help="A page on this computer: load, check, identify, compare, export.")
 @click.argument("robot", required=False, type=ROBOT)
-@click.argument("logs", nargs=-1, metavar="LOG...")
+@click.argument("logs", nargs=-1, metavar="[LOG]...")
 @click.option(
     "--port", type=Whole(min=0, max=_HIGHEST_PORT), default=0, show_default=True, help="0: any that is free."
 )

@@ -189,9 +189,13 @@ class Entry:
         return f"'{text}'" if text else "nothing"
 
 
+_OF_ROBOT = (
+    "dynid identify --robot {file} --log LOG; an experiment file has lines as `robot: {file}` and"
+    " `logs: [run1.csv]`"
+)
 # Files by the word in their schema (`dynid.robot/1`): what they are, keys that only they have, their use.
 _KINDS = {
-    "robot": ("a robot file", ("joints", "source"), "dynid identify --robot {file} --log LOG"),
+    "robot": ("a robot file", ("joints", "source"), _OF_ROBOT),
     "experiment": ("an experiment file", ("logs",), "dynid identify {file}"),
     "campaign": ("a campaign file", ("runs",), "dynid campaign {file}"),
     "simulation": ("a simulation file", ("encoder", "engine"), "dynid simulate ROBOT --config {file}"),

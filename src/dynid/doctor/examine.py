@@ -31,6 +31,7 @@ from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log, named_apart
 from dynid.motion.logs import LogSource
 from dynid.motion.plan import MotionPlan
+from dynid.motion.settings import LogEntry
 from dynid.motion.sources import each_log
 from dynid.pipeline import identify_logs
 from dynid.problem import Progress, as_asked, as_log, prepare
@@ -253,7 +254,11 @@ def _of_excitation(
     experiment: Experiment,
 ) -> Iterator[Finding]:
     """What the motion cannot show."""
-    files = [_from_here(log.file) if log.file else log.name for log in logs]
+    files = [_from_here(log.file) for log in logs if log.file]
+    entries = [entry for entry in experiment.logs if isinstance(entry, LogEntry)]
+    mapped = experiment.columns or experiment.drives or any(entry.columns for entry in entries)
+    if mapped or len(files) < len(logs):  # `--after` reads files as they are
+        files = ["RESULT"]
     robot = reference(mechanism)
     robot = _from_here(robot) if os.sep in robot else robot
     notices = list(excitation_notices(estimate, mechanism, channels, robot, files))

@@ -15,7 +15,7 @@ import numpy as np
 from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
-from dynid.excitation.series import speed_bound, symmetric_range
+from dynid.excitation.series import speed_bound, symmetric_range, turning_range
 from dynid.mechanism.load import how_to_add
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import effort_unit, parameter_table
@@ -147,6 +147,8 @@ def _findings(mechanism: Mechanism) -> Iterator[tuple[str, str, Any, Any]]:
             if high - low > scale.width:
                 half, middle = 0.5 * scale.careful_width, 0.5 * (low + high)
                 yield name, "q", given["q"], (middle - half, middle + half)
+        elif (half_turn := turning_range(mechanism, name)) is not None:
+            yield name, "q", np.inf, half_turn
 
 
 def _scale(mechanism: Mechanism, name: str) -> _Scale:
@@ -167,7 +169,8 @@ def _sentences(wrong: list[tuple[str, str, Any, Any]], mechanism: Mechanism) -> 
         unit = _scale(mechanism, name).unit + _WORDS[key][1]
         alike.setdefault((key, _shown(given), _shown(careful), unit), []).append(name)
     for (key, given, careful, unit), names in alike.items():
-        yield f"{_WORDS[key][0]} {given} {unit} of {_names(mechanism, names)} ({careful} {unit} is used)"
+        given = f"{given} {unit}" if given[-1].isdigit() else given
+        yield f"{_WORDS[key][0]} {given} of {_names(mechanism, names)} ({careful} {unit} is used)"
 
 
 def _effort_sentence(mechanism: Mechanism, names: tuple[str, ...]) -> Iterator[str]:
@@ -185,6 +188,8 @@ def _names(mechanism: Mechanism, names: Sequence[str]) -> str:
 
 
 def _shown(bound: float | tuple[float, float]) -> str:
+    if bound == np.inf:
+        return "without end"
     if isinstance(bound, tuple):
         return f"{number(bound[0], 3)} to {number(bound[1], 3)}"
     return number(bound, 3)

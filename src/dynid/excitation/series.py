@@ -12,6 +12,7 @@ from dynid.common.arrays import Array, Float, Inexact
 from dynid.common.errors import InputError
 from dynid.mechanism.load import how_to_add
 from dynid.mechanism.mechanism import Mechanism
+from dynid.mechanism.parameters import effort_unit
 
 _GRID_PER_HARMONIC = 200  # a peak between two grid points is missed by 1.3e-4 of itself at most
 _GRID_ALLOWANCE = 1.0 - 2e-4
@@ -150,7 +151,8 @@ def scaled_condition(W: Float[Array, "r p"]) -> float:
 
 def position_ranges(mechanism: Mechanism, names: Sequence[str]) -> list[tuple[float, float]]:
     """Lowest and highest position of coordinates by the robot's limits, in [rad] or [m]; all are needed."""
-    missing = [name for name in names if "q" not in mechanism.limits.get(name, {})]
+    ranges = {name: mechanism.limits.get(name, {}).get("q", turning_range(mechanism, name)) for name in names}
+    missing = [name for name, bound in ranges.items() if bound is None]
     if missing:
         listed = ", ".join(f"'{name}'" for name in missing)
         joints = f"joint {listed} has" if len(missing) == 1 else f"joints {listed} have"
@@ -161,7 +163,18 @@ def position_ranges(mechanism: Mechanism, names: Sequence[str]) -> list[tuple[fl
             place="limits",
             remedy=how_to_add(mechanism, f"limits: {{{keys}}}"),
         )
-    return [symmetric_range(mechanism.limits[name]["q"]) for name in names]
+    return [symmetric_range(bound) for bound in ranges.values() if bound is not None]
+
+
+def turning_range(mechanism: Mechanism, name: str) -> tuple[float, float] | None:
+    """Half a turn about zero [rad], for a joint of an open robot that turns without end.
+
+    Such a joint has a limit of speed and no range. None: a range is given, or nothing is known.
+    """
+    given = mechanism.limits.get(name, {})
+    if mechanism.is_closed or "q" in given or "dq" not in given or effort_unit(mechanism, name) != "N m":
+        return None
+    return (-0.5 * np.pi, 0.5 * np.pi)
 
 
 def symmetric_range(bound: float | tuple[float, float]) -> tuple[float, float]:

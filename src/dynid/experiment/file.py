@@ -79,11 +79,12 @@ def _refuse_others(file: Path) -> None:
     named = file.suffix.lower() in DESCRIPTIONS or (not file.exists() and str(file) in builtin_robots())
     if file.suffix.lower() in _SUFFIXES or not (named or ending(file) in READERS):
         return
-    what, use = ("a robot", f"{file} --log LOG") if named else ("a log", f"ROBOT --log {file}")
+    what, robot, log = ("a robot", file, "LOG") if named else ("a log", "ROBOT", file)
     raise InputError(
         f"this is {what}, not an experiment file",
         file=file,
-        remedy=f"dynid identify --robot {use}; --write-experiment FILE writes one",
+        remedy=f"dynid identify --robot {robot} --log {log}; an experiment file has lines as `robot: {robot}`"
+        f" and `logs: [{log}]`",
     )
 
 

@@ -222,8 +222,18 @@ def _plain(values: Mapping[str, float]) -> dict[str, float]:
 
 def _write(file: Path, document: Any, described: Described) -> None:
     from ruamel.yaml import YAML
+    from ruamel.yaml.emitter import Emitter
+
+    class OneLineNames(Emitter):
+        """Names with blanks stay on one line: a key on two lines is no YAML."""
+
+        def write_plain(self, text: Any, split: Any = True) -> None:
+            width, self.best_width = self.best_width, self.best_width if split else len(text) + 4096
+            super().write_plain(text, split)
+            self.best_width = width
 
     yaml = YAML()
+    yaml.Emitter = OneLineNames
     yaml.default_flow_style = None
     yaml.width = 110
     out = io.StringIO()

@@ -111,7 +111,7 @@ def _lines_of(listed: Sequence[Table]) -> tuple[ParameterLine, ...]:
         entries = [table.get(name) for table in listed]
         known = [entry for entry in entries if entry is not None and entry.sigma]
         pairs = list(combinations(known, 2))
-        differences = [_compared(a, b).distance for a, b in pairs]
+        differences = [_distance(a, b) for a, b in pairs]
         chances = [_chance(z, a, b) for z, (a, b) in zip(differences, pairs, strict=True)]
         unit = next(entry.unit for entry in entries if entry is not None)
         values = tuple(None if entry is None else entry.value for entry in entries)
@@ -343,7 +343,6 @@ def agreement(reference: Estimate, other: Estimate) -> tuple[Agreement, ...]:
 
 def _compared(first: ParameterEstimate, other: ParameterEstimate) -> Agreement:
     change = abs(other.value - first.value)
-    sigma = float(np.hypot(first.sigma or 0.0, other.sigma or 0.0))
     return Agreement(
         name=first.name,
         unit=first.unit,
@@ -351,5 +350,11 @@ def _compared(first: ParameterEstimate, other: ParameterEstimate) -> Agreement:
         other=other.value,
         change_percent=100.0 * change / abs(first.value),
         sigma_percent=100.0 * (first.sigma or 0.0) / abs(first.value),
-        distance=change / sigma if sigma > 0 else float("inf"),
+        distance=_distance(first, other),
     )
+
+
+def _distance(first: ParameterEstimate, other: ParameterEstimate) -> float:
+    """Difference of two values in its standard deviation, dimensionless; a value may be zero."""
+    sigma = float(np.hypot(first.sigma or 0.0, other.sigma or 0.0))
+    return abs(other.value - first.value) / sigma if sigma > 0 else float("inf")
