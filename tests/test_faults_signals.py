@@ -78,6 +78,68 @@ def test_37_positions_that_jump_and_return_are_filled() -> None:
     assert np.array_equal(jumping[at, 0], np.zeros(len(at))), "the caller's array was changed"
 
 
+@pytest.mark.parametrize("count", [4, 8])
+@pytest.mark.parametrize("kind", ["old row", "zeros", "one encoder", "not a number"])
+def test_37_lost_rows_are_bridged(kind: str, count: int) -> None:
+    """Packets that are lost for up to 16 ms: the motion goes on, and only their equations are missing."""
+    t, q, tau = signals()
+    q = np.round(q * 2e4) / 2e4
+    lost_q, lost_tau = q.copy(), tau.copy()
+    # Both joints move there: an error of the position below 1/500 of its range is not searched.
+    speed = np.abs(np.gradient(q, 1.0 / RATE, axis=0)).min(axis=1)
+    places = [a for a in range(100, len(t) - 100, 150) if speed[a : a + count].min() > 0.8]
+    assert len(places) > 3
+    for a in places:
+        rows = slice(a, a + count)
+        if kind == "zeros":
+            lost_q[rows], lost_tau[rows] = 0.0, 0.0
+        elif kind == "old row":
+            lost_q[rows], lost_tau[rows] = q[a - 1], tau[a - 1]
+        else:
+            lost_q[rows, 1] = np.nan if kind == "not a number" else q[a - 1, 1]
+    log = log_from_arrays(arm(), t, lost_q, lost_tau)
+    rows = np.concatenate([np.arange(a, a + count) for a in places])
+    assert log.segments == ((0, len(t)),)
+    np.testing.assert_allclose(log.q, q, atol=2e-4)  # four steps of the encoder
+    assert not log.valid[rows].any()
+    assert np.mean(~log.valid) < 1.2 * len(rows) / len(t)
+    assert "position-step" not in codes(log)
+
+
+def test_37_frozen_for_longer_than_the_motion_allows_splits_the_log() -> None:
+    t, q, tau = signals()
+    q[1000:1200] = q[999]  # 0.4 s
+    log = log_from_arrays(arm(), t, q, tau)
+    assert "samples-repeated" in codes(log)
+    assert len(log.segments) == 2
+    assert not log.valid[1001:1199].any()
+
+
+def test_37_rests_of_an_encoder_are_no_lost_samples() -> None:
+    """Point to point with short rests: the encoder repeats its value, and the motion says that it does."""
+    for rate in (50.0, 250.0, 2000.0):
+        t = np.arange(round(12.0 * rate)) / rate
+        s = np.clip((t % 1.5) / 1.2, 0.0, 1.0)
+        even = (t // 1.5).astype(int) % 2 == 0
+        s = np.where(even, s, 1.0 - s)
+        q = np.column_stack([0.8 * s**3 * (10.0 - 15.0 * s + 6.0 * s**2), 0.3 * s**2 * (3.0 - 2.0 * s)])
+        q = np.round(q * 2e3) / 2e3
+        tau = 10.0 * q + 0.05 * np.random.default_rng(0).standard_normal(q.shape)
+        log = log_from_arrays(arm(), t, q, tau)
+        assert "samples-repeated" not in codes(log), rate
+        assert np.array_equal(log.q, q)
+
+
+def test_37_efforts_that_are_updated_more_slowly_are_not_masked() -> None:
+    t, q, tau = signals()
+    slow = tau[(np.arange(len(t)) // 10) * 10]
+    assert "stuck-signal" not in codes(log_from_arrays(arm(), t, q, slow))
+    lost = tau.copy()
+    lost[1000:1006] = 0.0
+    log = log_from_arrays(arm(), t, q, lost)
+    assert np.array_equal(np.flatnonzero(~log.valid), np.arange(1000, 1006))
+
+
 def test_37_saturation_is_masked_and_reported() -> None:
     t, q, tau = signals()
     limit = 0.6 * np.abs(tau[:, 0]).max()

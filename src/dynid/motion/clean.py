@@ -30,6 +30,7 @@ from dynid.motion.clock import (
 )
 from dynid.motion.faults import signal_faults
 from dynid.motion.log import Log
+from dynid.motion.lost import bridged
 from dynid.motion.settings import ColumnMap, LogEntry
 from dynid.motion.slots import Slot
 from dynid.motion.spectrum import cutoff_of, middles, spectrum_of_runs
@@ -38,6 +39,7 @@ from dynid.motion.table import Record, any_finite
 MIN_SEGMENT = 16  # samples; less cannot be filtered or differentiated
 _BLIND_STEPS = 5.0  # without a known cutoff, a gap longer than so many steps splits the log
 _MOST_JITTER = 0.2
+_ROUNDED = 0.005  # of a step: time stamps are rounded
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,12 +78,21 @@ def clean(
     notices += added
     step = median_step(record) if added else step
     faults = signal_faults(record, *_names(record, quaternions), step)
-    record, notices = faults.record, [*notices, *faults.notices]
-    good = _finite(record, notices)
-    for a, b in ranges(len(good)):
-        good[a:b] &= faults.good[a:b]
-    doubtful = record.t[_places(~faults.usable[a:b] for a, b in ranges(len(good)))]
-    segments = _split(record, good, step, cutoff, notices)
+    notices += faults.notices
+    good, usable = faults.good, faults.usable
+    missing = _not_finite(record)
+    record = faults.record
+    lost = _not_finite(record)
+    usable[missing] = False
+    doubtful = record.t[_places(~usable[a:b] for a, b in ranges(len(good)))]
+    limit = _hole_limit(record, good, lost, step, cutoff)
+    if len(missing):
+        first = float(record.t[missing[0]])
+        notices.append(notice("not-finite", count=len(missing), first=first, limit=1e3 * limit))
+    good[lost] = False
+    record, filled = bridged(record, good, lost, limit + _ROUNDED * step, angles, quaternions)
+    good[filled] = True
+    segments = _split(record, good, step, max(min(limit, JUMP_STEPS * step), 1.5 * step), notices)
     record, added = continuous(record, segments, angles, quaternions)
     notices += added
     clock = understand(record.t, segments, step)
@@ -140,29 +151,27 @@ def _places(parts: Iterable[Bool[Array, "k"]]) -> Int[Array, "j"]:
     return np.concatenate(places)
 
 
-def _finite(record: Record, notices: list[Notice]) -> Bool[Array, "n"]:
-    """Samples of which every recorded value is finite; columns that are absent do not count."""
-    good = flags(len(record.t), True)
-    for signal in record.signals():
-        present = any_finite(signal)
-        for a, b in ranges(len(signal)):
+def _not_finite(record: Record) -> Int[Array, "k"]:
+    """Samples with a recorded value that is not finite; columns that are absent do not count."""
+    known = [(signal, any_finite(signal)) for signal in record.signals()]
+
+    def part(a: int, b: int) -> Bool[Array, "k"]:
+        bad = np.zeros(b - a, dtype=bool)
+        for signal, present in known:
             with np.errstate(invalid="ignore"):  # of both infinities
                 total = np.sum(signal[a:b])
             if not np.isfinite(total):  # it is finite if all values are
-                good[a:b] &= np.all(np.isfinite(signal[a:b]) | ~present, axis=1)
-    bad = _places(~good[a:b] for a, b in ranges(len(good)))
-    if len(bad):
-        notices.append(notice("not-finite", count=len(bad), first=float(record.t[bad[0]])))
-    return good
+                bad |= ~np.all(np.isfinite(signal[a:b]) | ~present, axis=1)
+        return bad
+
+    return _places(part(a, b) for a, b in ranges(len(record.t)))
 
 
 def _split(
-    record: Record, good: Bool[Array, "n"], step: float, cutoff: float | None, notices: list[Notice]
+    record: Record, good: Bool[Array, "n"], step: float, limit: float, notices: list[Notice]
 ) -> Int[Array, "s 2"]:
-    """Ranges of good samples between runs, bad samples and gaps."""
-    limit = _gap_limit(record, good, step, cutoff)
-    # Half a per cent of a step: time stamps are rounded.
-    gaps = _longer(record, good, limit + 0.005 * step)
+    """Ranges of good samples between runs, bad samples and gaps longer than `limit` [s]."""
+    gaps = _longer(record, good, limit + _ROUNDED * step)
     if len(gaps):
         longest = float(np.max(record.t[gaps + 1] - record.t[gaps]))
         jump = "; steps longer than 10 median steps may be clock jumps" if longest > JUMP_STEPS * step else ""
@@ -198,29 +207,34 @@ def _runs(breaks: Bool[Array, "n"], good: Bool[Array, "n"], gaps: Int[Array, "k"
     return np.asarray(np.column_stack([starts, stops])[good[starts]])
 
 
-def _gap_limit(
-    record: Record,
-    good: Bool[Array, "n"],
-    step: float,
-    cutoff: float | None,
+def _hole_limit(
+    record: Record, good: Bool[Array, "n"], lost: Int[Array, "k"], step: float, cutoff: float | None
 ) -> float:
-    """Longest step that is interpolated, in [s]: a quarter period of the cutoff, at most a clock jump.
+    """Longest time without a sample that is interpolated, in [s]: a quarter period of the cutoff.
 
-    Without a cutoff, and with steps between 5 and 10 medians to decide on, the cutoff is the
-    one the data would choose on the pieces between such jumps.
+    Without a cutoff, and with 5 lost samples in a row, or steps between 5 and 10 medians, to decide on, the
+    cutoff is the one the data would choose on the pieces between jumps, whose holes a spline closes.
+
+    Args:
+        record: In order of time.
+        good: Samples whose positions are not frozen, shape (n,).
+        lost: Samples that lack a value, in order.
+        step: Median time step in [s].
+        cutoff: Low-pass the coordinates will get, in [Hz].
     """
-    jump = JUMP_STEPS * step
-    jumps = _longer(record, good, jump)
-    if cutoff is None and len(_longer(record, good, _BLIND_STEPS * step)) > len(jumps):
+    jumps = _longer(record, good, JUMP_STEPS * step)
+    most = round(_BLIND_STEPS)
+    many = len(_longer(record, good, _BLIND_STEPS * step)) > len(jumps)
+    many = many or bool(np.any(lost[most - 1 :] - lost[: len(lost) - most + 1] == most - 1))
+    if cutoff is None and many:
         pieces = [(a, b) for a, b in _runs(record.breaks, good, jumps).tolist() if b - a >= 8 * MIN_SEGMENT]
         if pieces:
-            parts = [record.rows(np.arange(len(good))[part]) for part in middles(pieces, step)]
-            dt = sum(x.t[-1] - x.t[0] for x in parts) / sum(len(x.t) - 1 for x in parts)
-            grids = [resample(x, np.array([[0, len(x.t)]]), dt)[0].q for x in parts]
-            cutoff = cutoff_of([spectrum_of_runs(grids, dt)], dt)
-    if cutoff is None:
-        return _BLIND_STEPS * step
-    return max(min(0.25 / cutoff, jump), 1.5 * step)
+            used = (np.arange(part.start, part.stop) for part in middles(pieces, step))
+            parts = [record.rows(np.setdiff1d(rows, lost, assume_unique=True)) for rows in used]
+            parts = [part for part in parts if len(part.t) >= MIN_SEGMENT]
+            grids = [resample(part, np.array([[0, len(part.t)]]), step)[0].q for part in parts]
+            cutoff = cutoff_of([spectrum_of_runs(grids, step)], step) if grids else None
+    return _BLIND_STEPS * step if cutoff is None else max(0.25 / cutoff, 1.5 * step)
 
 
 def _words(clock: Clock) -> str:

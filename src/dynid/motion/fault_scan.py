@@ -99,9 +99,9 @@ def spikes(
     n = len(values)
     places: list[list[Int[Array, "k"]]] = [[np.zeros(0, int)] for _ in known]
     if n >= 4 * _HALF:
-        limits = [_limits(known_facts, least) for known_facts in known]
+        least_of = [limits(known_facts, least) for known_facts in known]
         for part in parts(values, _REACH):
-            for hits, known_facts, limit in zip(places, known, limits, strict=True):
+            for hits, known_facts, limit in zip(places, known, least_of, strict=True):
                 at = part.first + _spikes_of(filled(part.rows[known_facts.column]), *limit, smooth)
                 at = at[(at >= part.start) & (at < part.stop)]
                 hits.append(at[np.isfinite(values[at, known_facts.column])])
@@ -111,7 +111,7 @@ def spikes(
     return [_inside(np.concatenate(hits), begins) for hits in places]
 
 
-def _limits(signal: Facts, least: float) -> tuple[float, float]:
+def limits(signal: Facts, least: float) -> tuple[float, float]:
     """Smallest distance of a spike from the median, and of a candidate from the middle of its neighbours."""
     away = _SPIKE * max(_USUAL * signal.usual, signal.level)
     bend = (
@@ -181,12 +181,6 @@ def _strides(x: Float[Array, "n"]) -> Float[Array, "k"]:
     return np.asarray(0.5 * np.abs(x[2:] - x[:-2]))
 
 
-def _thinned(x: Float[Array, "n"], every: int) -> Float[Array, "k"]:
-    """Every so many samples."""
-    kept = [np.array(x[-(-a // every) * every : b : every]) for a, b in ranges(len(x))]
-    return np.concatenate([np.zeros(0), *kept])
-
-
 def moving(values: Float[Array, "n m"], known: Sequence[Facts]) -> Bool[Array, "n"]:
     """Samples at which some signal changes faster than a hundredth of its usual top speed."""
     marks = flags(len(values), False)
@@ -209,16 +203,16 @@ def flat_tops(values: Float[Array, "n m"], known: Sequence[Facts]) -> list[Bool[
         if known_facts.low < known_facts.high
         and not (known_facts.level and known_facts.level > 0.02 * deviation(values[:, known_facts.column]))
     ]
-    limits = [(known_facts, limit) for known_facts in fine for limit in (known_facts.high, known_facts.low)]
-    reached = np.zeros(len(limits), int)
+    ends = [(known_facts, limit) for known_facts in fine for limit in (known_facts.high, known_facts.low)]
+    reached = np.zeros(len(ends), int)
     for part in parts(values if fine else values[:0]):
-        for k, (known_facts, limit) in enumerate(limits):
+        for k, (known_facts, limit) in enumerate(ends):
             x = part.rows[known_facts.column]
             nearest = np.max(x) if limit == known_facts.high else np.min(x)
             if not abs(nearest - limit) > _rounding(known_facts, limit):  # or NaN is among them
                 reached[k] += np.count_nonzero(np.abs(x - limit) <= _rounding(known_facts, limit))
     tops: dict[str, Bool[Array, "n"]] = {}
-    for count, (known_facts, limit) in zip(reached, limits, strict=True):
+    for count, (known_facts, limit) in zip(reached, ends, strict=True):
         if count > _FLAT_PART * known_facts.size:
             x = values[:, known_facts.column]
             at = flags(len(x), False)
@@ -239,15 +233,29 @@ def _rounding(known_facts: Facts, limit: float) -> float:
 def stuck(x: Float[Array, "n"], moves: Bool[Array, "n"], least: int) -> list[tuple[int, int]]:
     """All runs in which a signal does not change while the robot moves for `least` samples or more."""
     # A run of that length covers two neighbours among every so many samples.
-    thinned = _thinned(x, max(1, least // 2))
-    if not np.any((thinned[1:] == thinned[:-1]) | ~np.isfinite(thinned[1:]) | ~np.isfinite(thinned[:-1])):
+    every = max(1, least // 2)
+    thinned = (x[max(0, a - every) : b][::every] for a, b in ranges(len(x)))
+    if not any(
+        np.any((part[1:] == part[:-1]) | ~np.isfinite(part[1:]) | ~np.isfinite(part[:-1])) for part in thinned
+    ):
         return []
     still = flags(len(x), False)
     for a, b in ranges(len(x)):
         part = filled(x[max(a - 1, 0) : b])
         still[max(a, 1) : b] = part[1:] == part[:-1]
-    # The sample before has the same value.
-    return [(a - 1, b) for a, b in runs(still) if b - a >= least and np.sum(moves[a:b]) >= least]
+    # The sample before has the same value. Missing ones are not constant.
+    long = ((a, b) for a, b in runs(still) if b - a >= least and np.isfinite(x[a:b]).sum() >= least)
+    return [(a - 1, b) for a, b in long if np.sum(moves[a:b]) >= least]
+
+
+def usual_repeats(x: Float[Array, "n"]) -> int:
+    """How often each value of a signal is logged in a row, of all but a hundredth of its values: mostly once.
+
+    An effort that is updated more slowly than the log repeats all its values.
+    """
+    changes = (np.diff(filled(part), prepend=np.nan, append=np.nan) for part in windows(x))
+    every = np.concatenate([np.diff(np.flatnonzero(change)) for change in changes])
+    return int(np.quantile(every, 0.99)) if len(every) else 1
 
 
 def runs(mask: Bool[Array, "n"]) -> list[tuple[int, int]]:

@@ -1,7 +1,8 @@
-"""Faults of sensors: spikes, flat tops, stuck readings, coarse steps.
+"""Faults of sensors: spikes, lost samples, flat tops, stuck readings, coarse steps.
 
 Efforts that are spikes, saturated or constant are masked sample by sample (their rows are not used).
-Positions are filtered and differentiated: spikes are filled, and the log is split where they freeze.
+Positions are filtered and differentiated: spikes and lost samples become NaN, which `lost.bridged` fills, and
+the log is split where positions freeze.
 """
 
 from __future__ import annotations
@@ -14,8 +15,18 @@ import numpy as np
 from dynid.common.arrays import Array, Bool, Float, Int
 from dynid.common.notices import Notice, at_level, notice
 from dynid.common.paged import begun, empty, flags, ranges, windows
-from dynid.motion.clock import cubic
-from dynid.motion.fault_scan import Facts, deviation, facts, filled, flat_tops, moving, spikes, stuck
+from dynid.motion.fault_scan import (
+    Facts,
+    deviation,
+    facts,
+    filled,
+    flat_tops,
+    moving,
+    spikes,
+    stuck,
+    usual_repeats,
+)
+from dynid.motion.lost import held
 from dynid.motion.table import Record
 
 # Smaller parts of the range are left to the noise model: encoder steps at rest, small kinks.
@@ -25,9 +36,10 @@ _ABRUPT = 0.1
 _NEAR = 4096  # samples before a step in which the last finite value is searched
 _COARSE, _SILENT = 0.02, 0.25  # step of a signal relative to its standard deviation
 _MOST_SPIKES = 0.1
-_AROUND = 5  # samples on either side of a spike, from which it is filled
+_FEWEST_HELD = 4  # equal samples in a row of an effort that has fine steps
 _Positions = tuple[Float[Array, "n m"], Sequence[Facts]]
 _Efforts = tuple[Float[Array, "n a"], Sequence[Facts]]
+_Places = Mapping[Facts, Int[Array, "k"]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +47,7 @@ class SignalFaults:
     """Faults found in the signals of a record.
 
     Attributes:
-        record: With spikes of positions filled.
+        record: With spikes and lost samples of positions as NaN.
         good: Samples that may stay in a segment, shape (n,).
         usable: Samples whose efforts are used, shape (n,).
     """
@@ -63,9 +75,13 @@ def signal_faults(
     in_q = facts(record.q, positions)
     moves = moving(record.q, in_q)
     spiked, flat = dict[str, int](), dict[str, float]()
+    least = max(8, round(_STUCK_SECONDS / step))
     found = spikes(record.q, in_q, _POSITION_PART, record.breaks, smooth=True)
     jumped = {signal: bad for signal, bad in zip(in_q, found, strict=True) if len(bad)}
-    for bad in jumped.values():
+    found = held(record, in_q, _POSITION_PART, least)
+    found = [np.setdiff1d(at, jumped.get(signal, [])) for signal, at in zip(in_q, found, strict=True)]
+    repeated = {signal: bad for signal, bad in zip(in_q, found, strict=True) if len(bad)}
+    for bad in (*jumped.values(), *repeated.values()):
         usable[bad] = False
     in_tau, tops, marks = beside.result()
     for signal, at, top in zip(in_tau, marks, tops, strict=True):
@@ -76,13 +92,13 @@ def signal_faults(
         if top is not None:
             usable[top] = False
             flat[signal.name] = float(np.max(np.abs(record.tau[top, signal.column])))
-    hanging = _stuck((record.q, in_q), (record.tau, in_tau), moves, step)
+    hanging = _stuck((record.q, in_q), (record.tau, in_tau), moves, step, least)
     for a, b in ranges(n):
         good[a:b] &= ~hanging.positions[a:b]
         usable[a:b] &= ~hanging.efforts[a:b]
-    notices = [*_jump_notices(jumped, record), *_spike_notices(spiked, n), *_flat_notices(flat)]
+    notices = [*_lost_notices(jumped, repeated, record), *_spike_notices(spiked, n), *_flat_notices(flat)]
     notices += [*hanging.notices, *_coarse_notices(record.tau, in_tau)]
-    return SignalFaults(_filled(record, jumped), good, usable, tuple(notices))
+    return SignalFaults(_without(record, [jumped, repeated]), good, usable, tuple(notices))
 
 
 def _search_efforts(
@@ -94,30 +110,33 @@ def _search_efforts(
     return in_tau, tops, spikes(record.tau, in_tau, _EFFORT_PART, record.breaks)
 
 
-def _filled(record: Record, jumped: Mapping[Facts, Int[Array, "k"]]) -> Record:
-    """Positions at spikes by a cubic spline through the samples around, as lost samples are."""
-    if not jumped:
+def _without(record: Record, lost: Sequence[_Places]) -> Record:
+    """The record with these positions as NaN."""
+    if not any(lost):
         return record
     q = empty(record.q.shape)
     for a, b in ranges(len(q)):
         q[a:b] = record.q[a:b]
-    for signal, bad in jumped.items():
-        q[bad, signal.column] = np.nan  # stays where too little is around: the log is split there
-        x = q[:, signal.column]
-        for at in bad.tolist():
-            first = max(0, at - _AROUND)
-            near = first + np.flatnonzero(np.isfinite(record.q[first : at + _AROUND + 1, signal.column]))
-            near = near[~np.isin(near, bad)]
-            if len(near) > 3:
-                x[at] = cubic(record.t[near], x[near, None], record.t[[at]])[0, 0]
+    for places in lost:
+        for signal, bad in places.items():
+            q[bad, signal.column] = np.nan
     return replace(record, q=q)
 
 
-def _jump_notices(jumped: Mapping[Facts, Int[Array, "k"]], record: Record) -> list[Notice]:
-    if not jumped:
-        return []
-    shown = (f"{one.name} ({len(at)}, first at t = {record.t[at[0]]:.4g} s)" for one, at in jumped.items())
-    return [notice("position-spikes", shown=", ".join(shown))]
+def _lost_notices(jumped: _Places, repeated: _Places, record: Record) -> list[Notice]:
+    notices = []
+    if jumped:
+        notices.append(notice("position-spikes", shown=_listed(jumped, record)))
+    if repeated:
+        notices.append(notice("samples-repeated", shown=_listed(repeated, record)))
+    return notices
+
+
+def _listed(lost: _Places, record: Record) -> str:
+    """How many samples of each signal, and when the first of them is."""
+    return ", ".join(
+        f"{one.name} ({len(at)}, first at t = {record.t[at[0]]:.4g} s)" for one, at in lost.items()
+    )
 
 
 def _spike_notices(spiked: dict[str, int], n: int) -> list[Notice]:
@@ -146,8 +165,13 @@ class _Hanging:
     notices: list[Notice]
 
 
-def _stuck(positions: _Positions, efforts: _Efforts, moves: Bool[Array, "n"], step: float) -> _Hanging:
-    least = max(8, round(_STUCK_SECONDS / step))
+def _stuck(
+    positions: _Positions, efforts: _Efforts, moves: Bool[Array, "n"], step: float, least: int
+) -> _Hanging:
+    """Signals that are constant for `least` samples while the robot moves.
+
+    An effort with fine steps has noise: it repeats no value so often as no other sample of it does.
+    """
     masks = [flags(len(moves), False) for _ in range(2)]
     masked: list[str] = []
     resting: list[str] = []
@@ -156,7 +180,8 @@ def _stuck(positions: _Positions, efforts: _Efforts, moves: Bool[Array, "n"], st
             x = values[:, known_facts.column]
             if known_facts.low == known_facts.high or known_facts.level:
                 continue
-            still = stuck(x, moves, least)
+            few = max(_FEWEST_HELD, _FEWEST_HELD * usual_repeats(x)) if kind else least
+            still = stuck(x, moves, min(least, few))
             if not still:
                 continue
             # A joint may rest while others move: its sensor is frozen if it stops abruptly or then jumps.

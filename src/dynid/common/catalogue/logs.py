@@ -60,9 +60,10 @@ LOGS = {
         "use a more stable clock, or the time stamps of the controller",
     ),
     "not-finite": care(
-        "samples are not numbers: they are masked, and the log is split there",
-        "{count} samples contain NaN or infinite values (first at t = {first:g} s); they are masked, the log"
-        " is split there and filter edges are removed",
+        "samples are not numbers: they are filled from those around, and not used; where many are lost in a"
+        " row, the log is split",
+        "{count} samples contain NaN or infinite values (first at t = {first:g} s); they are not used, and"
+        " the log is split where they last longer than {limit:.3g} ms",
         "check for lost packets or a faulty sensor",
         traits=("samples lost",),
     ),
@@ -185,9 +186,16 @@ LOGS = {
     ),
     "position-spikes": care(
         "single positions jump and return; they are filled, and not used: check sensor and recorder",
-        "single samples of positions jump and return: {shown}; they are filled from the samples around (cubic"
-        " spline), and their equations are not used",
+        "single samples of positions jump and return: {shown}; they are filled from the samples around,"
+        " and their equations are not used",
         "check for lost packets or a faulty encoder",
+    ),
+    "samples-repeated": note(
+        "positions repeat an old value or zero for some samples while the joint moves; they are filled, and"
+        " not used",
+        "positions stay at one value for some samples while the joint moves on: {shown}; they are filled from"
+        " the samples around, and their equations are not used",
+        "check for lost packets, or a sensor that is read more slowly than the log is written",
     ),
     "saturation": care(
         "an effort often reaches the same largest value; these samples are not used",
