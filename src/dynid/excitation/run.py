@@ -18,6 +18,7 @@ import numpy as np
 from dynid.common.arrays import Array, Float, Int
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
+from dynid.excitation.export import SampledTrajectory
 from dynid.excitation.optimal.paths import RobotStates, states_along
 from dynid.excitation.plan import Plan, start_pose
 from dynid.kinematics.sensors import measured_motion
@@ -74,18 +75,6 @@ class Part:
 
 
 @dataclass(frozen=True, eq=False)
-class SampledRun:
-    """Measured joints along a run; `marks` is the name of the part at every sample."""
-
-    names: tuple[str, ...]
-    t: Float[Array, "n"]
-    q: Float[Array, "n m"]
-    dq: Float[Array, "n m"]
-    ddq: Float[Array, "n m"]
-    marks: tuple[str, ...]
-
-
-@dataclass(frozen=True, eq=False)
 class Run:
     """Approach, exciting motion and return.
 
@@ -118,7 +107,7 @@ class Run:
             raise InputError("the run violates the loop closure", remedy="give another pose by --home")
         return states
 
-    def sampled(self, rate: float) -> SampledRun:
+    def sampled(self, rate: float) -> SampledTrajectory:
         """Measured joints at a rate [Hz]; loops are followed at smaller steps, which cannot change branch."""
         t, robot = self.times(rate), self.plan.mechanism
         finer = max(1, int(np.ceil(_FOLLOWED / rate))) if robot.is_closed else 1
@@ -126,7 +115,7 @@ class Run:
         motion = (x[::finer] for x in self.plan.robot_motion(followed))
         q, dq, ddq = measured_motion(robot, *motion)
         marks = tuple(self.parts[k].mark for k in self._places(t)[0].tolist())
-        return SampledRun(robot.measured_positions, t, q, dq, ddq, marks)
+        return SampledTrajectory(robot.measured_positions, t, q, dq, ddq, marks)
 
     def _places(self, t: Float[Array, "n"]) -> tuple[Int[Array, "n"], Float[Array, "p"]]:
         """Part of every sample, and begin of every part in [s]; a joint sample belongs to the later part."""
