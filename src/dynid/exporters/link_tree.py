@@ -25,7 +25,7 @@ from dynid.common.arrays import Array, Float
 from dynid.mechanism.drive_terms import DRIVE_TERMS
 from dynid.mechanism.frame import Frame, identity_frame
 from dynid.mechanism.inertia import SYMBOLS, in_parent_frame, unpack
-from dynid.mechanism.joint import Joint, JointKind
+from dynid.mechanism.joint import Joint, JointKind, unique
 from dynid.mechanism.mechanism import BASE, Mechanism
 from dynid.mechanism.parameters import Parameter
 
@@ -73,8 +73,8 @@ def link_tree(mechanism: Mechanism) -> list[Link]:
     for payload in mechanism.payloads.values():
         chi = np.array([payload.prior.get(s, payload.known.get(s, 0.0)) for s in SYMBOLS])
         place = offset[payload.body] @ payload.frame
-        name = _unique(payload.name, {link.name for link in links})
-        joint_name = _unique(f"{name}_fixed", {link.joint for link in links})
+        name = unique(payload.name, {link.name for link in links})
+        joint_name = unique(f"{name}_fixed", {link.joint for link in links})
         links.append(
             Link(name, joint_name, JointKind.FIXED, payload.body, place, np.zeros(3), chi, (), payload=True)
         )
@@ -138,12 +138,6 @@ def _links(joint: Joint, placement: Frame, chi: Float[Array, "10"] | None) -> li
         Link(between, first, turn, joint.parent, placement, axis, None, (first,)),
         Link(joint.child, two, turn, between, identity_frame(), joint.axes[1], chi, (two,)),
     ]
-
-
-def _unique(name: str, taken: set[str] | Mapping[str, object]) -> str:
-    while name in taken:
-        name += "_"
-    return name
 
 
 # Symbol -> the term that holds it in other formats, with the power of the gear ratio.
