@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -15,10 +16,10 @@ from dynid.excitation.closed import (
     can_be_done,
     check_start,
     closed_condition,
+    feasible,
     independent_joints,
     joint_bounds,
     places,
-    random_closed,
 )
 from dynid.excitation.series import (
     SAMPLES,
@@ -47,6 +48,7 @@ _NEARER, _SLOWER = 0.8, 1.15
 _PROBES = 24  # poses of a move that are tested
 
 Possible = Callable[["PointToPoint"], bool]
+Motion = TypeVar("Motion", bound=Series)
 
 
 def random_motion(
@@ -59,60 +61,45 @@ def random_motion(
     margin: float = 0.02,
     joints: tuple[str, ...] | None = None,
 ) -> FourierMotion | ClosedMotion:
-    """A random exciting motion of any robot within its limits: see `random_fourier`, `random_closed`.
+    """A random exciting motion of any robot within its limits, the best conditioned of `draws`.
 
-    `joints` of a closed robot are those that follow the series.
-    """
-    if mechanism.is_closed:
-        _check_series(harmonics, frequency, draws)
-        return random_closed(
-            mechanism,
-            seed,
-            harmonics=harmonics,
-            frequency=frequency,
-            draws=draws,
-            margin=margin,
-            joints=joints,
-        )
-    return random_fourier(
-        mechanism, seed=seed, harmonics=harmonics, frequency=frequency, draws=draws, margin=margin
-    )
-
-
-def random_fourier(
-    mechanism: Mechanism,
-    limits: Limits | None = None,
-    seed: int = 0,
-    *,
-    harmonics: int = 5,
-    frequency: float = 0.1,
-    draws: int = 30,
-    margin: float = 0.02,
-) -> FourierMotion:
-    """A random motion within the limits, the best conditioned of `draws`.
+    That of a closed robot keeps its loops closed, far from singular poses.
 
     Args:
-        mechanism: The robot; its measured joints move.
-        limits: Per measured coordinate; default those of the robot file.
+        mechanism: The robot; its measured joints move, or the independent ones of a closed robot.
         seed: Of the draws; the same seed gives the same motion.
         harmonics: Terms of the series; at least 3, so that it can begin and end at rest.
         frequency: Of the first harmonic, in [Hz].
         draws: Motions drawn and compared.
         margin: Unused share of every limit, dimensionless.
+        joints: Of a closed robot: those that follow the series, one per degree of freedom; default
+            `independent_joints`.
     """
     _check_series(harmonics, frequency, draws)
-    check_joints(mechanism)
-    bounds = robot_limits(mechanism) if limits is None else limits
-    shape = (harmonics, len(bounds.low))
+    if mechanism.is_closed:
+        check_start(mechanism)
+        names = joints or independent_joints(mechanism)
+        bounds = joint_bounds(mechanism, names)
+    else:
+        check_joints(mechanism)
+        names, bounds = (), robot_limits(mechanism)
     rng = np.random.default_rng(seed)
-    candidates = [
-        scaled_into(at_rest(frequency, rng.normal(size=shape), rng.normal(size=shape)), bounds, margin)
-        for _ in range(draws)
-    ]
-    if draws == 1:
-        return candidates[0]
-    condition = regressor_condition(mechanism)
-    return min(candidates, key=condition)
+    shape = (harmonics, len(bounds.low))
+
+    def drawn() -> FourierMotion | ClosedMotion:
+        series = at_rest(frequency, rng.normal(size=shape), rng.normal(size=shape))
+        series = scaled_into(series, bounds, margin)
+        return feasible(mechanism, names, series, margin) if names else series
+
+    return _best(mechanism, [drawn() for _ in range(draws)])
+
+
+def _best(mechanism: Mechanism, motions: Sequence[Motion]) -> Motion:
+    """The best conditioned of some motions."""
+    if len(motions) == 1:
+        return motions[0]
+    condition: Any = closed_condition if mechanism.is_closed else regressor_condition
+    return min(motions, key=condition(mechanism))
 
 
 def regressor_condition(mechanism: Mechanism) -> Callable[[Series], float]:
@@ -255,7 +242,7 @@ def random_point_to_point(
         limits = _narrowed(robot_limits(mechanism), margin)
         centre = 0.5 * (limits.low + limits.high)
         motions = [_random(rng, limits, centre, points, dwell, lambda move: True) for _ in range(draws)]
-        return motions[0] if draws == 1 else min(motions, key=regressor_condition(mechanism))
+        return _best(mechanism, motions)
     check_start(mechanism)
     joints = joints or independent_joints(mechanism)
     assembly, picked = assembly_of(mechanism), places(mechanism, joints)
@@ -270,7 +257,7 @@ def random_point_to_point(
         ClosedMotion(mechanism, joints, _random(rng, limits, start, points, dwell, possible))
         for _ in range(draws)
     ]
-    return closed[0] if draws == 1 else min(closed, key=closed_condition(mechanism))
+    return _best(mechanism, closed)
 
 
 def _random(
