@@ -22,12 +22,14 @@ from dynid.excitation.closed import (
     places,
 )
 from dynid.excitation.series import (
+    QUINTIC_PEAKS,
     SAMPLES,
     FourierMotion,
     Limits,
     Series,
     at_rest,
     position_ranges,
+    quintic,
     scaled_condition,
     scaled_into,
     speed_bound,
@@ -41,7 +43,7 @@ from dynid.regressor.regressor import tree_matrix
 
 _STATES = 64
 _STATES_SEED = 7
-_PEAK_SPEED, _PEAK_ACCELERATION = 15.0 / 8.0, 10.0 / np.sqrt(3.0)
+_PEAK_SPEED, _PEAK_ACCELERATION, _ = QUINTIC_PEAKS
 _ATTEMPTS = 40
 _PATIENCE = 5  # attempts before targets are moved nearer to the start pose and moves become slower
 _NEARER, _SLOWER = 0.8, 1.15
@@ -158,7 +160,7 @@ def check_joints(mechanism: Mechanism) -> None:
 
 # Motion between random points: quintic moves, at rest at every point.
 #
-# q(t) = a + (b - a) s(u),   u = (t - t_0) / T,   s = 10 u^3 - 15 u^4 + 6 u^5
+# q(t) = a + (b - a) s(u),   u = (t - t_0) / T,   s as in `quintic`
 #
 # Position, velocity and acceleration are continuous; the jerk is not. The slowest joint determines the
 # duration of a move: |s'| <= 15/8 and |s''| <= 10/sqrt(3).
@@ -180,25 +182,24 @@ class PointToPoint:
     length: Float[Array, "k"]
     period: float
 
-    def q(self, t: Inexact[Array, "n"]) -> Float[Array, "n j"]:
-        """Positions at the times t [s], shape (n, j), in [rad] or [m]."""
+    def rates(self, t: Inexact[Array, "n"]) -> Inexact[Array, "4 n j"]:
+        """Positions and three derivatives at the times t [s], in [rad] or [m], per s, s^2 and s^3."""
         i, u = self._place(t)
-        return np.asarray(self.points[i] + (u**3 * (10.0 - u * (15.0 - 6.0 * u)))[:, None] * self._steps[i])
+        values = quintic(u, self.length[i])[:, :, None] * np.diff(self.points, axis=0)[i]
+        values[0] += self.points[i]
+        return values
+
+    def q(self, t: Inexact[Array, "n"]) -> Float[Array, "n j"]:
+        """Positions, shape (n, j), in [rad] or [m]."""
+        return np.asarray(self.rates(t)[0])
 
     def dq(self, t: Inexact[Array, "n"]) -> Float[Array, "n j"]:
         """Velocities, shape (n, j), in [rad/s] or [m/s]."""
-        i, u = self._place(t)
-        return np.asarray((30.0 * (u * (1.0 - u)) ** 2 / self.length[i])[:, None] * self._steps[i])
+        return np.asarray(self.rates(t)[1])
 
     def ddq(self, t: Inexact[Array, "n"]) -> Float[Array, "n j"]:
         """Accelerations, shape (n, j), in [rad/s^2] or [m/s^2]."""
-        i, u = self._place(t)
-        slope = 60.0 * u * (1.0 - u) * (1.0 - 2.0 * u) / self.length[i] ** 2
-        return np.asarray(slope[:, None] * self._steps[i])
-
-    @property
-    def _steps(self) -> Float[Array, "k j"]:
-        return np.diff(self.points, axis=0)
+        return np.asarray(self.rates(t)[2])
 
     def _place(self, t: Inexact[Array, "n"]) -> tuple[Array, Float[Array, "n"]]:
         """Index of the move at each time, and the completed part of it, 0 to 1."""
@@ -275,7 +276,7 @@ def _random(
         target, length = _next(rng, limits, centre, visited[-1], possible)
         visited.append(target)
         lengths.append(length)
-    return _timed(np.array(visited), np.array(lengths), dwell)
+    return moves(np.array(visited), np.array(lengths), dwell)
 
 
 def _next(
@@ -290,7 +291,7 @@ def _next(
         patience = attempt // _PATIENCE
         target = centre + _NEARER**patience * (rng.uniform(limits.low, limits.high) - centre)
         length = _SLOWER**patience * _lengths((target - origin)[None], limits)
-        if possible(_timed(np.array([origin, target]), length, 0.0)):
+        if possible(moves(np.array([origin, target]), length, 0.0)):
             return target, float(length[0])
     raise InputError(
         f"no reachable point was found for a straight joint-space move in {_ATTEMPTS} attempts",
@@ -298,7 +299,8 @@ def _next(
     )
 
 
-def _timed(points: Float[Array, "k1 j"], lengths: Float[Array, "k"], dwell: float) -> PointToPoint:
+def moves(points: Float[Array, "k1 j"], lengths: Float[Array, "k"], dwell: float = 0.0) -> PointToPoint:
+    """Moves between points that take so long [s] each, with a rest at each point, in [s]."""
     ends = np.cumsum(lengths + dwell)
     return PointToPoint(points, ends - lengths - dwell, lengths, float(ends[-1]))
 

@@ -26,7 +26,7 @@ from dynid.mechanism.drive_terms import DRIVE_TERMS
 from dynid.mechanism.frame import Frame, identity_frame
 from dynid.mechanism.inertia import SYMBOLS, in_parent_frame, unpack
 from dynid.mechanism.joint import Joint, JointKind, unique
-from dynid.mechanism.mechanism import BASE, Mechanism
+from dynid.mechanism.mechanism import BASE, Body, Mechanism, Payload
 from dynid.mechanism.parameters import Parameter
 
 _ROUNDING = 1e-13  # of the inertia about the origin (of lengths: of its radius): a digit behind the last
@@ -71,7 +71,7 @@ def link_tree(mechanism: Mechanism) -> list[Link]:
         offset[joint.child] = joint.body
         links += _links(joint, placement, body_values(mechanism, joint.child, joint.body))
     for payload in mechanism.payloads.values():
-        chi = np.array([payload.prior.get(s, payload.known.get(s, 0.0)) for s in SYMBOLS])
+        chi = own_values(payload)
         place = offset[payload.body] @ payload.frame
         name = unique(payload.name, {link.name for link in links})
         joint_name = unique(f"{name}_fixed", {link.joint for link in links})
@@ -91,8 +91,12 @@ def body_values(mechanism: Mechanism, body: str, frame: Frame) -> Float[Array, "
     described = mechanism.bodies[body]
     if not described.parameters:
         return None
-    chi = np.array([described.prior.get(s, described.known.get(s, 0.0)) for s in SYMBOLS])
-    return in_parent_frame(chi, frame.R, frame.p)
+    return in_parent_frame(own_values(described), frame.R, frame.p)
+
+
+def own_values(owner: Body | Payload) -> Float[Array, "10"]:
+    """Ten parameters as a description gives them, in the frame of the owner; zero where it has none."""
+    return np.array([owner.prior.get(s, owner.known.get(s, 0.0)) for s in SYMBOLS])
 
 
 def at_centre(chi: Float[Array, "10"]) -> tuple[float, Float[Array, "3"], Float[Array, "3 3"]]:
