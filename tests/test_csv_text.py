@@ -6,7 +6,6 @@ import pytest
 from dynid.cases.free_motion.excitation_files import _csv
 from dynid.common.csv_text import csv_line
 from dynid.excitation.export import SampledTrajectory, run_csv, trajectory_csv
-from dynid.excitation.run import SampledRun
 from dynid.motion.csv_dialect import split
 from dynid.motion.csv_file import read_csv
 from dynid.motion.logs import read_log
@@ -32,7 +31,7 @@ def test_a_motion_with_such_names_is_read_back(kind, tmp_path):
     if kind == "trajectory":
         text = trajectory_csv(SampledTrajectory(NAMES, T, Q, np.cos(Q)))
     else:
-        text = run_csv(SampledRun(NAMES, T, Q, np.cos(Q), np.sin(Q), ("motion",) * len(T)))
+        text = run_csv(SampledTrajectory(NAMES, T, Q, np.cos(Q), np.sin(Q), ("motion",) * len(T)))
     file = tmp_path / "motion.csv"
     file.write_text(text, encoding="utf-8")
     log = read_log(file, robot(NAMES), need_effort=False)

@@ -10,10 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dynid.common.errors import InputError
-from dynid.excitation import random_motion as design
-from dynid.excitation.closed import closed_condition, independent_joints, random_closed
+from dynid.excitation.closed import closed_condition, independent_joints
 from dynid.excitation.random_motion import (
-    random_fourier,
+    random_motion,
     regressor_condition,
     robot_limits,
 )
@@ -24,7 +23,7 @@ from dynid.mechanism.load import load_robot
 from tests.random_mechanisms import random_tree
 
 
-def random_motion(rng: np.random.Generator, harmonics: int = 5, n: int = 4) -> FourierMotion:
+def random_series(rng: np.random.Generator, harmonics: int = 5, n: int = 4) -> FourierMotion:
     return at_rest(0.2, rng.normal(size=(harmonics, n)), rng.normal(size=(harmonics, n)))
 
 
@@ -37,7 +36,7 @@ def random_limits(rng: np.random.Generator, n: int) -> Limits:
 @given(seed=st.integers(0, 2**32 - 1), harmonics=st.integers(3, 9))
 def test_motions_begin_and_end_at_rest(seed: int, harmonics: int) -> None:
     rng = np.random.default_rng(seed)
-    motion = scaled_into(random_motion(rng, harmonics), random_limits(rng, 4))
+    motion = scaled_into(random_series(rng, harmonics), random_limits(rng, 4))
     ends = np.array([0.0, motion.period, 2 * motion.period])
     t = np.linspace(0, motion.period, 999)
     # Rounding of sums of a few sines at multiples of 2 pi.
@@ -51,7 +50,7 @@ def test_motions_begin_and_end_at_rest(seed: int, harmonics: int) -> None:
 def test_scaled_motions_stay_within_limits_and_reach_one(seed: int) -> None:
     rng = np.random.default_rng(seed)
     limits = random_limits(rng, 4)
-    motion = scaled_into(random_motion(rng), limits, margin=0.0)
+    motion = scaled_into(random_series(rng), limits, margin=0.0)
     t = np.linspace(0, motion.period, 20011)
     q, dq, ddq = motion.q(t), np.abs(motion.dq(t)), np.abs(motion.ddq(t))
     assert np.all(q > limits.low)
@@ -64,7 +63,7 @@ def test_scaled_motions_stay_within_limits_and_reach_one(seed: int) -> None:
 
 
 def test_rates_are_exact_by_the_complex_step() -> None:
-    motion = random_motion(np.random.default_rng(1))
+    motion = random_series(np.random.default_rng(1))
     t, step = np.linspace(0, 7, 50), 1e-30
     # The complex step has no truncation error: rounding only.
     np.testing.assert_allclose(motion.q(t + 1j * step).imag / step, motion.dq(t), rtol=1e-13, atol=1e-13)
@@ -72,7 +71,7 @@ def test_rates_are_exact_by_the_complex_step() -> None:
 
 
 def test_one_limit_at_a_time_binds() -> None:
-    motion = random_motion(np.random.default_rng(2), n=1)
+    motion = random_series(np.random.default_rng(2), n=1)
     wide = np.array([1e9])
     slow = scaled_into(motion, Limits(-wide, wide, np.array([0.5]), wide), margin=0.0)
     t = np.linspace(0, motion.period, 5001)
@@ -86,15 +85,15 @@ def test_one_limit_at_a_time_binds() -> None:
 
 def test_the_same_seed_gives_the_same_motion() -> None:
     robot = load_robot("scara")
-    first, again = (random_fourier(robot, seed=4, draws=5) for _ in range(2))
+    first, again = (random_motion(robot, seed=4, draws=5) for _ in range(2))
     np.testing.assert_array_equal(first.sine, again.sine)
-    assert not np.array_equal(first.sine, random_fourier(robot, seed=5, draws=5).sine)
+    assert not np.array_equal(first.sine, random_motion(robot, seed=5, draws=5).sine)
 
 
 def test_more_draws_are_never_worse_conditioned() -> None:
     robot = load_robot("puma560")
     condition = regressor_condition(robot)
-    values = [condition(random_fourier(robot, seed=2, draws=draws)) for draws in (1, 5, 25)]
+    values = [condition(random_motion(robot, seed=2, draws=draws)) for draws in (1, 5, 25)]
     assert values[0] >= values[1] >= values[2]
     assert values[2] < 50  # a useful motion: a tenth of a digit lost per parameter at most
 
@@ -114,10 +113,10 @@ def test_motions_ask_for_what_they_need() -> None:
     with pytest.raises(InputError, match=r"'elbow', .* have no position limits"):
         robot_limits(replace(robot, limits={"shoulder": {"q": (-1.0, 1.0)}}))
     with pytest.raises(InputError, match="2 harmonics"):
-        random_fourier(robot, harmonics=2)
+        random_motion(robot, harmonics=2)
     floating = random_tree(np.random.default_rng(0), 1, kinds=(JointKind.FREE,))
     with pytest.raises(InputError, match="quaternion"):
-        random_fourier(floating)
+        random_motion(floating)
 
 
 def test_limits_may_be_single_bounds_or_ranges() -> None:
@@ -133,7 +132,7 @@ def test_limits_may_be_single_bounds_or_ranges() -> None:
 @pytest.mark.parametrize("name", ["dualv", "orthoglide", "evra"])
 def test_closed_motions_keep_loops_closed_and_limits(name: str) -> None:
     robot = load_robot(name)
-    motion = design.random_motion(robot, seed=2, frequency=0.4, draws=1)
+    motion = random_motion(robot, seed=2, frequency=0.4, draws=1)
     t = np.linspace(0, motion.period, 401)
     states = motion.states(t)
     q, dq, ddq = motion.measured(states)
@@ -169,7 +168,7 @@ def test_independent_joints_are_the_measured_ones_where_they_fit() -> None:
 def test_closed_draws_are_ranked_and_seeded() -> None:
     robot = load_robot("dualv")
     condition = closed_condition(robot)
-    one, more, again = (random_closed(robot, 3, frequency=0.5, draws=draws) for draws in (1, 3, 3))
+    one, more, again = (random_motion(robot, 3, frequency=0.5, draws=draws) for draws in (1, 3, 3))
     assert condition(more) <= condition(one)
     np.testing.assert_array_equal(more.series.sine, again.series.sine)
 
@@ -177,12 +176,12 @@ def test_closed_draws_are_ranked_and_seeded() -> None:
 def test_closed_motions_ask_for_what_they_need() -> None:
     robot = load_robot("orthoglide")
     with pytest.raises(InputError, match="2 harmonics"):
-        design.random_motion(robot, harmonics=2)
+        random_motion(robot, harmonics=2)
     with pytest.raises(InputError, match=r"'slide2' at -0\.31.*outside its limits"):
-        random_closed(replace(robot, limits={"slide2": {"q": (0.0, 1.0)}}))
+        random_motion(replace(robot, limits={"slide2": {"q": (0.0, 1.0)}}))
     narrow = {"swing1": {"q": (-np.pi / 2 - 1e-6, -np.pi / 2 + 1e-6)}}
     with pytest.raises(InputError, match="no motion of robot 'orthoglide'"):
-        random_closed(replace(robot, limits=narrow), draws=1)
+        random_motion(replace(robot, limits=narrow), draws=1)
 
 
 def test_limits_that_a_urdf_lacks_go_into_a_robot_file_over_it(tmp_path):

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from dynid.common.errors import InputError
-from dynid.excitation.closed import random_closed
+from dynid.excitation.random_motion import random_motion
 from dynid.experiment.experiment import Experiment
 from dynid.fit import fit_task
 from dynid.info import describe
@@ -320,7 +320,7 @@ def test_measured_rates_are_derivatives_of_measured_positions() -> None:
 
 def test_a_motion_of_the_pose_moves_the_robot() -> None:
     robot = robot_with(PLANAR)
-    motion = random_closed(robot, seed=1, harmonics=3, frequency=1.0, draws=1)
+    motion = random_motion(robot, seed=1, harmonics=3, frequency=1.0, draws=1)
     by_joints = simulate_log(robot, truth_of("dualv"), motion, rate=200.0, duration=0.5)
 
     class Seen:
@@ -350,7 +350,7 @@ def relative_error(parameters: Sequence[ParameterEstimate], truth: Mapping[str, 
 def exact_log(measured: str, name: str = "dualv", rate: float = 1000.0, draws: int = 8):
     robot = robot_with(measured, name)
     # Of several draws the best conditioned: the condition multiplies what the low-pass takes away.
-    motion = random_closed(robot, seed=3, harmonics=4, frequency=1.0 if name == "dualv" else 0.3, draws=draws)
+    motion = random_motion(robot, seed=3, harmonics=4, frequency=1.0 if name == "dualv" else 0.3, draws=draws)
     return robot, simulate_log(robot, truth_of(name), motion, rate=rate, duration=motion.period)
 
 

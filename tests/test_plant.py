@@ -10,8 +10,7 @@ import pytest
 
 from dynid.common.errors import InputError, NoResultError
 from dynid.common.expression import parse
-from dynid.excitation.random_motion import random_fourier
-from dynid.excitation.series import Limits
+from dynid.excitation.random_motion import random_motion
 from dynid.kinematics.assembly import assembly_of
 from dynid.mechanism.inertia import SYMBOLS
 from dynid.mechanism.joint import FIXED_BY, JointKind
@@ -55,9 +54,8 @@ def planar_arm(rng: np.random.Generator, **changes) -> Mechanism:
 
 
 def slow_motion(robot: Mechanism):
-    m = len(robot.measured_positions)
-    bound = np.full(m, 0.5)
-    return random_fourier(robot, Limits(-bound, bound, 8 * bound, 80 * bound), 3, frequency=1.0, draws=1)
+    limits = {name: {"q": (-0.5, 0.5), "dq": 4.0, "ddq": 40.0} for name in robot.measured_positions}
+    return random_motion(replace(robot, limits=limits), 3, frequency=1.0, draws=1)
 
 
 @pytest.mark.parametrize("seed", range(6))

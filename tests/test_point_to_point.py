@@ -14,7 +14,7 @@ from dynid.excitation.closed import ClosedMotion
 from dynid.excitation.random_motion import (
     PointToPoint,
     _lengths,
-    _timed,
+    moves,
     random_point_to_point,
     regressor_condition,
     robot_limits,
@@ -27,7 +27,7 @@ from dynid.simulation.prescribed import simulate_log
 
 
 def moves_between(points, limits: Limits, dwell: float = 0.0) -> PointToPoint:
-    return _timed(points, _lengths(np.diff(points, axis=0), limits), dwell)
+    return moves(points, _lengths(np.diff(points, axis=0), limits), dwell)
 
 
 def random_moves(seed: int, dwell: float = 0.0) -> tuple[PointToPoint, Limits]:

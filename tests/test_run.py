@@ -20,7 +20,8 @@ from dynid.excitation.export import (
     read_trajectory,
     run_csv,
 )
-from dynid.excitation.run import Move, run_of
+from dynid.excitation.random_motion import moves
+from dynid.excitation.run import run_of
 from dynid.experiment.tasks import ExciteSettings
 from dynid.kinematics.assembly import assembly_of
 from dynid.simulation.motion import file_motion
@@ -40,14 +41,14 @@ def arm() -> Excitation:
 
 
 def test_moves_are_quintic_and_their_rates_are_derivatives() -> None:
-    move = Move(np.array([0.2, -1.0]), np.array([1.0, -1.0]), 2.5)
+    move = moves(np.array([[0.2, -1.0], [1.0, -1.0]]), np.array([2.5]))
     t = np.linspace(0.0, 2.5, 4001)
     rates = move.rates(t)
     for order in range(3):
         slope = np.gradient(rates[order], t, axis=0)[1:-1]
         # Second-order differences of a polynomial on 4000 steps.
         np.testing.assert_allclose(slope, rates[order + 1][1:-1], atol=1e-5 * np.abs(rates[order + 1]).max())
-    np.testing.assert_array_equal(rates[0][[0, -1]], [move.begin, move.end])
+    np.testing.assert_array_equal(rates[0][[0, -1]], move.points)
     np.testing.assert_array_equal(rates[1:3][:, [0, -1]], 0.0)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dynid.common.errors import InputError
-from dynid.excitation.random_motion import random_fourier, random_motion
+from dynid.excitation.random_motion import random_motion
 from dynid.info import describe
 from dynid.kinematics.tension import tension_directions
 from dynid.kinematics.tree import body_motion, tree_of
@@ -49,7 +49,7 @@ def pinocchio_efforts(robot, truth, q, dq, ddq) -> np.ndarray:
 @pytest.mark.parametrize("name", ["ur5", "puma560", "serial6", "scara", "panda"])
 def test_simulated_efforts_equal_pinocchio(name: str) -> None:
     robot, truth = robot_of(name), truth_of(name)
-    motion = random_fourier(robot, seed=3, draws=1)
+    motion = random_motion(robot, seed=3, draws=1)
     log = simulate_log(robot, truth, motion, rate=20.0, duration=motion.period)
     t = log.t
     expected = pinocchio_efforts(robot, truth, motion.q(t), motion.dq(t), motion.ddq(t))
@@ -62,7 +62,7 @@ def test_simulated_efforts_equal_pinocchio(name: str) -> None:
 
 def test_quantisation_has_the_right_step() -> None:
     robot, truth = robot_of("scara"), truth_of("scara")
-    motion = random_fourier(robot, seed=1, draws=1)
+    motion = random_motion(robot, seed=1, draws=1)
     step = np.array([1e-3, 2e-3, 1e-4, 0.0])
     log = simulate_log(robot, truth, motion, rate=100.0, duration=motion.period, encoder_resolution=step)
     exact = motion.q(log.t)
@@ -94,7 +94,7 @@ def test_noise_has_the_asked_deviation_and_colour() -> None:
 
 def test_logged_noise_is_per_actuator_and_seeded() -> None:
     robot, truth = robot_of("scara"), truth_of("scara")
-    motion = random_fourier(robot, seed=1, draws=1)
+    motion = random_motion(robot, seed=1, draws=1)
     sigma = np.array([0.5, 0.0, 2.0, 0.1])
 
     def log(seed: int, torque_sigma):
@@ -110,7 +110,7 @@ def test_logged_noise_is_per_actuator_and_seeded() -> None:
 
 def test_velocities_are_logged_on_request() -> None:
     robot, truth = robot_of("scara"), truth_of("scara")
-    motion = random_fourier(robot, seed=1, draws=1)
+    motion = random_motion(robot, seed=1, draws=1)
     plain, with_rates = (
         simulate_log(robot, truth, motion, rate=50.0, duration=2.0, velocity=flag) for flag in (False, True)
     )
@@ -236,7 +236,7 @@ def test_only_parameters_with_effect_need_true_values(tmp_path: Path) -> None:
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_written_logs_read_back_exactly(tmp_path: Path, ending: str) -> None:
     robot, truth = robot_of("scara"), truth_of("scara")
-    motion = random_fourier(robot, seed=1, draws=1)
+    motion = random_motion(robot, seed=1, draws=1)
     log = simulate_log(robot, truth, motion, rate=100.0, duration=3.0, torque_sigma=0.1, velocity=True)
     again = read_log(write_log(log, tmp_path / f"log.{ending}"), robot)
     for name in ("t", "q", "dq", "tau"):
@@ -245,7 +245,7 @@ def test_written_logs_read_back_exactly(tmp_path: Path, ending: str) -> None:
 
 def test_other_log_formats_are_refused(tmp_path: Path) -> None:
     robot, truth = robot_of("scara"), truth_of("scara")
-    log = simulate_log(robot, truth, random_fourier(robot, draws=1), rate=50.0, duration=1.0)
+    log = simulate_log(robot, truth, random_motion(robot, draws=1), rate=50.0, duration=1.0)
     with pytest.raises(InputError, match="neither"):
         write_log(log, tmp_path / "log.xlsx")
     assert list(tmp_path.iterdir()) == []

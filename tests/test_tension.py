@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 
 from dynid.conditioning.lowpass import row_filter
-from dynid.excitation.random_motion import random_fourier, random_motion
+from dynid.excitation.random_motion import random_motion
 from dynid.experiment.experiment import Experiment
 from dynid.kinematics.tension import carried_along, driven_freedoms, redundancy, tension_directions
 from dynid.mechanism.load import load_robot
@@ -201,7 +201,7 @@ def test_three_motors_on_one_joint_have_two_tensions() -> None:
     robot = replace(robot, actuators=(*robot.actuators, *extra))
     assert (redundancy(robot), driven_freedoms(robot)) == (2, (4, 4))
     truth = {p.name: 0.3 for p in parameter_table(robot)}
-    motion = random_fourier(robot, seed=2, draws=1)
+    motion = random_motion(robot, seed=2, draws=1)
     log = simulate_log(robot, truth, motion, rate=100.0, duration=motion.period, velocity=True)
     log = replace(log, ddq=motion.ddq(log.t))
     problem = prepare(robot, [log], Experiment(robot=robot, **OLS))

@@ -10,7 +10,7 @@ import pytest
 from dynid import identify
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice
-from dynid.excitation.random_motion import random_fourier
+from dynid.excitation.random_motion import random_motion
 from dynid.experiment.experiment import Experiment, TieChoice
 from dynid.mechanism.load import load_robot, reference
 from dynid.mechanism.parameters import parameter_table
@@ -47,7 +47,7 @@ def robot(tmp_path):
 def log(robot, seed, payloads=()):
     carried = replace(robot, payloads={name: robot.payloads[name] for name in payloads})
     truth = {p.name: TRUE.get(p.symbol, 0.0) for p in parameter_table(carried)}
-    motion = random_fourier(carried, seed=seed, draws=3)
+    motion = random_motion(carried, seed=seed, draws=3)
     return simulate_log(
         carried,
         truth,

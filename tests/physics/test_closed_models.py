@@ -13,7 +13,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from dynid.excitation.closed import random_closed
+from dynid.excitation.random_motion import random_motion
 from dynid.experiment.experiment import Experiment
 from dynid.info import describe
 from dynid.kinematics.assembly import Assembly, assembly_of
@@ -158,7 +158,7 @@ def rubbing_log(folder: str):
     rng = np.random.default_rng(5)
     truth = {name: float(x) for name, x in zip(names, rng.uniform(0.1, 0.5, len(names)), strict=True)}
     truth |= PASSIVE
-    motion = random_closed(robot, 2, frequency=0.5, draws=2)
+    motion = random_motion(robot, 2, frequency=0.5, draws=2)
     log = simulate_log(robot, truth, motion, rate=1000.0, duration=motion.period, velocity=True)
     return robot, truth, replace(log, ddq=motion.ddq(log.t))
 

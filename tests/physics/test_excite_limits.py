@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dynid.base.structural import structural_base
-from dynid.excitation.closed import ClosedStates, random_closed
+from dynid.excitation.closed import ClosedStates
 from dynid.excitation.efforts import closed_efforts
 from dynid.excitation.optimal.criteria import Criterion
 from dynid.excitation.optimal.paths import ClosedPath, TreePath
@@ -16,6 +16,7 @@ from dynid.excitation.optimal.problem import Information
 from dynid.excitation.optimal.soft_bodies import Collisions, Workspace
 from dynid.excitation.optimal.soft_joints import EffortLimits, FollowingJoints, Singularity
 from dynid.excitation.platform_series import guided
+from dynid.excitation.random_motion import random_motion
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Capsule
 from dynid.mechanism.parameters import parameter_table
@@ -29,7 +30,7 @@ STEP = 1e-6
 def closed_case(name: str, samples: int = 40):
     """A robot moving some independent joints, and a motion of theirs that it can do."""
     robot = load_robot(name)
-    motion = random_closed(robot, 3, draws=1)
+    motion = random_motion(robot, 3, draws=1)
     path = ClosedPath(robot, np.linspace(1.0, 2.0, len(robot.actuators)), motion.joints)
     t = np.arange(samples) / samples * motion.period
     series = motion.series
@@ -79,7 +80,7 @@ def test_jerk_of_joints_that_follow() -> None:
     joints = [one for one in path.mechanism.coordinates if one not in path.names]
     path.mechanism = replace(path.mechanism, limits={one: {"jerk": 100.0} for one in joints})
     limit = FollowingJoints(path)
-    series = random_closed(path.mechanism, 3, draws=1).series
+    series = random_motion(path.mechanism, 3, draws=1).series
     t, h = np.linspace(0.1, 3.0, 30), 1e-4
 
     def third(t):  # five points of the acceleration

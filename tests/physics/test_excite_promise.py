@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from dynid.base.structural import structural_base
-from dynid.excitation.closed import random_closed
 from dynid.excitation.optimal.checked import promise
 from dynid.excitation.optimal.paths import ClosedPath, Path, TreePath
 from dynid.excitation.random_motion import random_motion
@@ -55,7 +54,7 @@ def test_promised_sigma_is_what_fits_scatter(name: str, model: str) -> None:
     t = np.arange(SAMPLES) / SAMPLES * 10.0
     sigma = np.linspace(0.5, 1.5, len(robot.actuators))
     if robot.loops:
-        motion = random_closed(robot, 5, draws=3)
+        motion = random_motion(robot, 5, draws=3)
         path: Path = ClosedPath(robot, sigma, motion.joints)
         series = motion.series
     else:

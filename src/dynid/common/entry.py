@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
@@ -98,6 +98,12 @@ class Entry:
                 raise entry.error(f"'{name}' has no value", "give a value or remove the line")
         return entries
 
+    def read(
+        self, readers: Mapping[str, Callable[[Entry], Any]], required: Iterable[str] = ()
+    ) -> dict[str, Any]:
+        """Values of those named entries that are given, each by its reader; other names are refused."""
+        return {name: readers[name](entry) for name, entry in self.fields(readers, required).items()}
+
     def items(self) -> Iterator[Entry]:
         """Numbered entries; refused when it is anything else."""
         if not isinstance(self.value, list):
@@ -136,6 +142,12 @@ class Entry:
                 f"'{text}' is not known" + nearest(text, names), "use one of " + ", ".join(names)
             )
         return text
+
+    def known(self, name: str, valid: Collection[str], kind: str, remedy: str = "") -> str:
+        """A name that is a valid one of its kind, e.g. of a `body`; refused here otherwise."""
+        if name not in valid:
+            raise self.error(f"unknown {kind} '{name}'" + nearest(name, valid), remedy)
+        return name
 
     def flag(self) -> bool:
         """True or false."""

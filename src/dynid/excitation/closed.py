@@ -17,9 +17,7 @@ from dynid.excitation.series import (
     FourierMotion,
     Limits,
     Series,
-    at_rest,
     scaled_condition,
-    scaled_into,
     speed_bound,
     symmetric_range,
 )
@@ -130,39 +128,6 @@ def closed_states(
     return ClosedStates(poses, moving.dq, moving.ddq, moving.N)
 
 
-def random_closed(
-    mechanism: Mechanism,
-    seed: int = 0,
-    *,
-    harmonics: int = 5,
-    frequency: float = 0.1,
-    draws: int = 6,
-    margin: float = 0.02,
-    joints: tuple[str, ...] | None = None,
-) -> ClosedMotion:
-    """A random motion that keeps the loops closed, far from singular poses, within the limits.
-
-    Args:
-        mechanism: A robot with loops; `limits` of all its scalar joints are satisfied.
-        seed: Of the draws; the same seed gives the same motion.
-        harmonics: Terms of the series; at least 3, so that it can begin and end at rest.
-        frequency: Of the first harmonic, in [Hz].
-        draws: Motions drawn; the best conditioned is taken.
-        margin: Unused share of every limit, dimensionless.
-        joints: That follow the series, one per degree of freedom; default `independent_joints`.
-    """
-    check_start(mechanism)
-    joints = joints or independent_joints(mechanism)
-    bounds = joint_bounds(mechanism, joints)
-    rng = np.random.default_rng(seed)
-    shape = (harmonics, len(joints))
-    candidates = []
-    for _ in range(draws):
-        series = at_rest(frequency, rng.normal(size=shape), rng.normal(size=shape))
-        candidates.append(_feasible(mechanism, joints, scaled_into(series, bounds, margin), margin))
-    return candidates[0] if draws == 1 else min(candidates, key=closed_condition(mechanism))
-
-
 def closed_condition(mechanism: Mechanism) -> Callable[[ClosedMotion], float]:
     """A function from a motion to the condition number of its base regressor, columns scaled."""
     assembly = assembly_of(mechanism)
@@ -268,7 +233,7 @@ def check_start(mechanism: Mechanism) -> None:
             )
 
 
-def _feasible(
+def feasible(
     mechanism: Mechanism, joints: tuple[str, ...], series: FourierMotion, margin: float
 ) -> ClosedMotion:
     """The same motion, shrunk towards the start pose until it is feasible."""

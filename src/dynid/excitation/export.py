@@ -28,7 +28,7 @@ from dynid.mechanism.joint import JointKind
 from dynid.mechanism.mechanism import Mechanism
 
 if TYPE_CHECKING:
-    from dynid.excitation.run import Run, SampledRun
+    from dynid.excitation.run import Run
 
 
 SCHEMA = "dynid.trajectory/1"
@@ -45,6 +45,7 @@ class SampledTrajectory:
         names: Of the joints.
         t: Shape (n,), in [s], growing.
         q, dq, ddq: Shape (n, j), in [rad] or [m], per s and per s^2; rates None where not given.
+        marks: Of a run, the part to which every sample belongs.
     """
 
     names: tuple[str, ...]
@@ -52,6 +53,7 @@ class SampledTrajectory:
     q: Float[Array, "n j"]
     dq: Float[Array, "n j"] | None = None
     ddq: Float[Array, "n j"] | None = None
+    marks: tuple[str, ...] = ()
 
 
 def trajectory_csv(motion: SampledTrajectory) -> str:
@@ -197,7 +199,7 @@ class Controller:
     rate: float | None
     axes: float
     fastest: float
-    text: Callable[[SampledRun, Bool[Array, "m"]], str]
+    text: Callable[[SampledTrajectory, Bool[Array, "m"]], str]
 
 
 def controller_file(run: Run, format: str, rate: float | None, recorded: float) -> tuple[str, str]:
@@ -256,23 +258,22 @@ def sliding(mechanism: Mechanism, names: Sequence[str]) -> Bool[Array, "m"]:
     return np.array([kinds.get(name) is JointKind.PRISMATIC for name in names])
 
 
-def run_csv(run: SampledRun) -> str:
+def run_csv(run: SampledTrajectory) -> str:
     """Columns of a trajectory, and `part`: approach, motion or return. It can be simulated as it is."""
-    motion = SampledTrajectory(run.names, run.t, run.q, run.dq, run.ddq)
-    lines = trajectory_csv(motion).splitlines()
+    lines = trajectory_csv(run).splitlines()
     marks = ("part", *run.marks)
     return "".join(f"{line},{mark}\n" for line, mark in zip(lines, marks, strict=True))
 
 
-def _csv(run: SampledRun, slides: Bool[Array, "m"]) -> str:
+def _csv(run: SampledTrajectory, slides: Bool[Array, "m"]) -> str:
     return run_csv(run)
 
 
-def _ros2(run: SampledRun, slides: Bool[Array, "m"]) -> str:
-    return trajectory_ros2(SampledTrajectory(run.names, run.t, run.q, run.dq, run.ddq), _LEAD)
+def _ros2(run: SampledTrajectory, slides: Bool[Array, "m"]) -> str:
+    return trajectory_ros2(run, _LEAD)
 
 
-def _urscript(run: SampledRun, slides: Bool[Array, "m"]) -> str:
+def _urscript(run: SampledTrajectory, slides: Bool[Array, "m"]) -> str:
     """A program of `servoj` calls, in [rad]; it first moves to the safe pose.
 
     A controller takes the lines from `def` to `end` as one program and starts it. A call after `end` would be
@@ -288,7 +289,7 @@ def _urscript(run: SampledRun, slides: Bool[Array, "m"]) -> str:
     return "\n".join([*lines, "  stopj(2.0)", "end"]) + "\n"
 
 
-def _krl(run: SampledRun, slides: Bool[Array, "m"]) -> str:
+def _krl(run: SampledTrajectory, slides: Bool[Array, "m"]) -> str:
     """A timed spline of axis positions, slowly to its begin: every point after a share of the whole time."""
     values = _degrees(run.q, slides)
     lines = [
@@ -311,7 +312,7 @@ def _krl(run: SampledRun, slides: Bool[Array, "m"]) -> str:
     return "\n".join([*lines, "ENDSPLINE", "END"]) + "\n"
 
 
-def _rapid(run: SampledRun, slides: Bool[Array, "m"]) -> str:
+def _rapid(run: SampledTrajectory, slides: Bool[Array, "m"]) -> str:
     """`MoveAbsJ` to every point within the time of a step."""
     values, step = _degrees(run.q, slides), float(run.t[1] - run.t[0])
     lines = ["MODULE DynidRun", f"  ! axes: {commented(run.names)}", "  PROC dynid_run()"]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -15,18 +16,20 @@ from dynid.excitation.closed import (
     can_be_done,
     check_start,
     closed_condition,
+    feasible,
     independent_joints,
     joint_bounds,
     places,
-    random_closed,
 )
 from dynid.excitation.series import (
+    QUINTIC_PEAKS,
     SAMPLES,
     FourierMotion,
     Limits,
     Series,
     at_rest,
     position_ranges,
+    quintic,
     scaled_condition,
     scaled_into,
     speed_bound,
@@ -40,13 +43,14 @@ from dynid.regressor.regressor import tree_matrix
 
 _STATES = 64
 _STATES_SEED = 7
-_PEAK_SPEED, _PEAK_ACCELERATION = 15.0 / 8.0, 10.0 / np.sqrt(3.0)
+_PEAK_SPEED, _PEAK_ACCELERATION, _ = QUINTIC_PEAKS
 _ATTEMPTS = 40
 _PATIENCE = 5  # attempts before targets are moved nearer to the start pose and moves become slower
 _NEARER, _SLOWER = 0.8, 1.15
 _PROBES = 24  # poses of a move that are tested
 
 Possible = Callable[["PointToPoint"], bool]
+Motion = TypeVar("Motion", bound=Series)
 
 
 def random_motion(
@@ -59,60 +63,45 @@ def random_motion(
     margin: float = 0.02,
     joints: tuple[str, ...] | None = None,
 ) -> FourierMotion | ClosedMotion:
-    """A random exciting motion of any robot within its limits: see `random_fourier`, `random_closed`.
+    """A random exciting motion of any robot within its limits, the best conditioned of `draws`.
 
-    `joints` of a closed robot are those that follow the series.
-    """
-    if mechanism.is_closed:
-        _check_series(harmonics, frequency, draws)
-        return random_closed(
-            mechanism,
-            seed,
-            harmonics=harmonics,
-            frequency=frequency,
-            draws=draws,
-            margin=margin,
-            joints=joints,
-        )
-    return random_fourier(
-        mechanism, seed=seed, harmonics=harmonics, frequency=frequency, draws=draws, margin=margin
-    )
-
-
-def random_fourier(
-    mechanism: Mechanism,
-    limits: Limits | None = None,
-    seed: int = 0,
-    *,
-    harmonics: int = 5,
-    frequency: float = 0.1,
-    draws: int = 30,
-    margin: float = 0.02,
-) -> FourierMotion:
-    """A random motion within the limits, the best conditioned of `draws`.
+    That of a closed robot keeps its loops closed, far from singular poses.
 
     Args:
-        mechanism: The robot; its measured joints move.
-        limits: Per measured coordinate; default those of the robot file.
+        mechanism: The robot; its measured joints move, or the independent ones of a closed robot.
         seed: Of the draws; the same seed gives the same motion.
         harmonics: Terms of the series; at least 3, so that it can begin and end at rest.
         frequency: Of the first harmonic, in [Hz].
         draws: Motions drawn and compared.
         margin: Unused share of every limit, dimensionless.
+        joints: Of a closed robot: those that follow the series, one per degree of freedom; default
+            `independent_joints`.
     """
     _check_series(harmonics, frequency, draws)
-    check_joints(mechanism)
-    bounds = robot_limits(mechanism) if limits is None else limits
-    shape = (harmonics, len(bounds.low))
+    if mechanism.is_closed:
+        check_start(mechanism)
+        names = joints or independent_joints(mechanism)
+        bounds = joint_bounds(mechanism, names)
+    else:
+        check_joints(mechanism)
+        names, bounds = (), robot_limits(mechanism)
     rng = np.random.default_rng(seed)
-    candidates = [
-        scaled_into(at_rest(frequency, rng.normal(size=shape), rng.normal(size=shape)), bounds, margin)
-        for _ in range(draws)
-    ]
-    if draws == 1:
-        return candidates[0]
-    condition = regressor_condition(mechanism)
-    return min(candidates, key=condition)
+    shape = (harmonics, len(bounds.low))
+
+    def drawn() -> FourierMotion | ClosedMotion:
+        series = at_rest(frequency, rng.normal(size=shape), rng.normal(size=shape))
+        series = scaled_into(series, bounds, margin)
+        return feasible(mechanism, names, series, margin) if names else series
+
+    return _best(mechanism, [drawn() for _ in range(draws)])
+
+
+def _best(mechanism: Mechanism, motions: Sequence[Motion]) -> Motion:
+    """The best conditioned of some motions."""
+    if len(motions) == 1:
+        return motions[0]
+    condition: Any = closed_condition if mechanism.is_closed else regressor_condition
+    return min(motions, key=condition(mechanism))
 
 
 def regressor_condition(mechanism: Mechanism) -> Callable[[Series], float]:
@@ -171,7 +160,7 @@ def check_joints(mechanism: Mechanism) -> None:
 
 # Motion between random points: quintic moves, at rest at every point.
 #
-# q(t) = a + (b - a) s(u),   u = (t - t_0) / T,   s = 10 u^3 - 15 u^4 + 6 u^5
+# q(t) = a + (b - a) s(u),   u = (t - t_0) / T,   s as in `quintic`
 #
 # Position, velocity and acceleration are continuous; the jerk is not. The slowest joint determines the
 # duration of a move: |s'| <= 15/8 and |s''| <= 10/sqrt(3).
@@ -193,25 +182,24 @@ class PointToPoint:
     length: Float[Array, "k"]
     period: float
 
-    def q(self, t: Inexact[Array, "n"]) -> Float[Array, "n j"]:
-        """Positions at the times t [s], shape (n, j), in [rad] or [m]."""
+    def rates(self, t: Inexact[Array, "n"]) -> Inexact[Array, "4 n j"]:
+        """Positions and three derivatives at the times t [s], in [rad] or [m], per s, s^2 and s^3."""
         i, u = self._place(t)
-        return np.asarray(self.points[i] + (u**3 * (10.0 - u * (15.0 - 6.0 * u)))[:, None] * self._steps[i])
+        values = quintic(u, self.length[i])[:, :, None] * np.diff(self.points, axis=0)[i]
+        values[0] += self.points[i]
+        return values
+
+    def q(self, t: Inexact[Array, "n"]) -> Float[Array, "n j"]:
+        """Positions, shape (n, j), in [rad] or [m]."""
+        return np.asarray(self.rates(t)[0])
 
     def dq(self, t: Inexact[Array, "n"]) -> Float[Array, "n j"]:
         """Velocities, shape (n, j), in [rad/s] or [m/s]."""
-        i, u = self._place(t)
-        return np.asarray((30.0 * (u * (1.0 - u)) ** 2 / self.length[i])[:, None] * self._steps[i])
+        return np.asarray(self.rates(t)[1])
 
     def ddq(self, t: Inexact[Array, "n"]) -> Float[Array, "n j"]:
         """Accelerations, shape (n, j), in [rad/s^2] or [m/s^2]."""
-        i, u = self._place(t)
-        slope = 60.0 * u * (1.0 - u) * (1.0 - 2.0 * u) / self.length[i] ** 2
-        return np.asarray(slope[:, None] * self._steps[i])
-
-    @property
-    def _steps(self) -> Float[Array, "k j"]:
-        return np.diff(self.points, axis=0)
+        return np.asarray(self.rates(t)[2])
 
     def _place(self, t: Inexact[Array, "n"]) -> tuple[Array, Float[Array, "n"]]:
         """Index of the move at each time, and the completed part of it, 0 to 1."""
@@ -255,7 +243,7 @@ def random_point_to_point(
         limits = _narrowed(robot_limits(mechanism), margin)
         centre = 0.5 * (limits.low + limits.high)
         motions = [_random(rng, limits, centre, points, dwell, lambda move: True) for _ in range(draws)]
-        return motions[0] if draws == 1 else min(motions, key=regressor_condition(mechanism))
+        return _best(mechanism, motions)
     check_start(mechanism)
     joints = joints or independent_joints(mechanism)
     assembly, picked = assembly_of(mechanism), places(mechanism, joints)
@@ -270,7 +258,7 @@ def random_point_to_point(
         ClosedMotion(mechanism, joints, _random(rng, limits, start, points, dwell, possible))
         for _ in range(draws)
     ]
-    return closed[0] if draws == 1 else min(closed, key=closed_condition(mechanism))
+    return _best(mechanism, closed)
 
 
 def _random(
@@ -288,7 +276,7 @@ def _random(
         target, length = _next(rng, limits, centre, visited[-1], possible)
         visited.append(target)
         lengths.append(length)
-    return _timed(np.array(visited), np.array(lengths), dwell)
+    return moves(np.array(visited), np.array(lengths), dwell)
 
 
 def _next(
@@ -303,7 +291,7 @@ def _next(
         patience = attempt // _PATIENCE
         target = centre + _NEARER**patience * (rng.uniform(limits.low, limits.high) - centre)
         length = _SLOWER**patience * _lengths((target - origin)[None], limits)
-        if possible(_timed(np.array([origin, target]), length, 0.0)):
+        if possible(moves(np.array([origin, target]), length, 0.0)):
             return target, float(length[0])
     raise InputError(
         f"no reachable point was found for a straight joint-space move in {_ATTEMPTS} attempts",
@@ -311,7 +299,8 @@ def _next(
     )
 
 
-def _timed(points: Float[Array, "k1 j"], lengths: Float[Array, "k"], dwell: float) -> PointToPoint:
+def moves(points: Float[Array, "k1 j"], lengths: Float[Array, "k"], dwell: float = 0.0) -> PointToPoint:
+    """Moves between points that take so long [s] each, with a rest at each point, in [s]."""
     ends = np.cumsum(lengths + dwell)
     return PointToPoint(points, ends - lengths - dwell, lengths, float(ends[-1]))
 

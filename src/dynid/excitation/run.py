@@ -1,11 +1,8 @@
 """A whole run of the robot: approach from rest at a safe pose, the exciting motion, and the way back.
 
-A move goes straight in the moved coordinates, all of them together:
-
-    y(t) = y_0 + (y_1 - y_0) s(t / T),  s(u) = 10 u^3 - 15 u^4 + 6 u^5
-
-with max s' = 15/8, max s'' = 10/sqrt(3) and max s''' = 60. It begins and ends at rest without a jump of the
-acceleration, and is never faster than a part of the limits and of the exciting motion itself.
+A move goes straight in the moved coordinates, all of them together, as between the points of a
+`PointToPoint` motion. It begins and ends at rest without a jump of the acceleration, and is never faster than
+a part of the limits and of the exciting motion itself.
 """
 
 from __future__ import annotations
@@ -18,12 +15,14 @@ import numpy as np
 from dynid.common.arrays import Array, Float, Int
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
+from dynid.excitation.export import SampledTrajectory
 from dynid.excitation.optimal.paths import RobotStates, states_along
 from dynid.excitation.plan import Plan, start_pose
+from dynid.excitation.random_motion import PointToPoint, moves
+from dynid.excitation.series import QUINTIC_PEAKS
 from dynid.kinematics.sensors import measured_motion
 
 APPROACH, MOTION, BETWEEN, RETURN = "approach", "motion", "between", "return"
-_PEAKS = (15.0 / 8.0, 10.0 / np.sqrt(3.0), 60.0)  # of the first three derivatives of s
 _SHARE = 0.5  # of the limits, and of the peaks of the exciting motion, that a move uses
 _SLOWEST = 0.1  # of the limits: coordinates that the exciting motion hardly moves
 _LEAST = 1.0  # s
@@ -36,53 +35,12 @@ Rates = Callable[[Float[Array, "n"]], Float[Array, "4 n j"]]
 
 
 @dataclass(frozen=True, eq=False)
-class Move:
-    """A straight move of the moved coordinates between two poses of rest.
-
-    Attributes:
-        begin, end: Poses, shape (j,), in [rad] or [m].
-        duration: In [s].
-    """
-
-    begin: Float[Array, "j"]
-    end: Float[Array, "j"]
-    duration: float
-
-    def rates(self, t: Float[Array, "n"]) -> Float[Array, "4 n j"]:
-        """Positions and three derivatives at the times t [s] since its begin."""
-        u, T = np.clip(t / self.duration, 0.0, 1.0), self.duration
-        s = np.array(
-            [
-                u**3 * (10.0 - 15.0 * u + 6.0 * u**2),
-                30.0 * (u * (1.0 - u)) ** 2 / T,
-                60.0 * u * (1.0 - u) * (1.0 - 2.0 * u) / T**2,
-                60.0 * (1.0 - 6.0 * u * (1.0 - u)) / T**3,
-            ]
-        )
-        values = s[:, :, None] * (self.end - self.begin)
-        values[0] += self.begin
-        return np.asarray(values)
-
-
-@dataclass(frozen=True, eq=False)
 class Part:
     """A part of a run: its mark, its duration in [s], and its motion."""
 
     mark: str
     duration: float
     rates: Rates
-
-
-@dataclass(frozen=True, eq=False)
-class SampledRun:
-    """Measured joints along a run; `marks` is the name of the part at every sample."""
-
-    names: tuple[str, ...]
-    t: Float[Array, "n"]
-    q: Float[Array, "n m"]
-    dq: Float[Array, "n m"]
-    ddq: Float[Array, "n m"]
-    marks: tuple[str, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +76,7 @@ class Run:
             raise InputError("the run violates the loop closure", remedy="give another pose by --home")
         return states
 
-    def sampled(self, rate: float) -> SampledRun:
+    def sampled(self, rate: float) -> SampledTrajectory:
         """Measured joints at a rate [Hz]; loops are followed at smaller steps, which cannot change branch."""
         t, robot = self.times(rate), self.plan.mechanism
         finer = max(1, int(np.ceil(_FOLLOWED / rate))) if robot.is_closed else 1
@@ -126,7 +84,7 @@ class Run:
         motion = (x[::finer] for x in self.plan.robot_motion(followed))
         q, dq, ddq = measured_motion(robot, *motion)
         marks = tuple(self.parts[k].mark for k in self._places(t)[0].tolist())
-        return SampledRun(robot.measured_positions, t, q, dq, ddq, marks)
+        return SampledTrajectory(robot.measured_positions, t, q, dq, ddq, marks)
 
     def _places(self, t: Float[Array, "n"]) -> tuple[Int[Array, "n"], Float[Array, "p"]]:
         """Part of every sample, and begin of every part in [s]; a joint sample belongs to the later part."""
@@ -151,13 +109,13 @@ def run_of(
     peaks = np.abs(plan.family.matrices(np.linspace(0.0, period, 801)) @ x).max(axis=1)
     mover = _Mover(plan, peaks, rate)
     start, way, back, notices = _ways(plan, mover, home, first, last)
-    parts = [] if way is None else [Part(APPROACH, way.duration, way.rates)]
+    parts = [] if way is None else [Part(APPROACH, way.period, way.rates)]
     between = None if np.abs(last - first).max() < _SAME else mover.move(last, first)
     for k in range(repeats):
         if k and between is not None:
-            parts.append(Part(BETWEEN, between.duration, between.rates))
+            parts.append(Part(BETWEEN, between.period, between.rates))
         parts.append(Part(MOTION, period, lambda t: plan.family.matrices(t) @ x))
-    parts += [] if back is None else [Part(RETURN, back.duration, back.rates)]
+    parts += [] if back is None else [Part(RETURN, back.period, back.rates)]
     return Run(plan, tuple(parts), start), notices
 
 
@@ -167,7 +125,7 @@ def _ways(
     home: tuple[float, ...],
     first: Float[Array, "j"],
     last: Float[Array, "j"],
-) -> tuple[Float[Array, "j"], Move | None, Move | None, tuple[Notice, ...]]:
+) -> tuple[Float[Array, "j"], PointToPoint | None, PointToPoint | None, tuple[Notice, ...]]:
     """Pose of rest, the moves from it to the motion and back, and what the user must know about it."""
     middle, missed = 0.5 * (plan.box.low[0] + plan.box.high[0]), ""
     for k, start in enumerate(
@@ -199,23 +157,24 @@ class _Mover:
         most[:2] = np.minimum(most[:2], np.maximum(reached, _SLOWEST * usual))
         self._most = _SHARE * most
 
-    def move(self, begin: Float[Array, "j"], end: Float[Array, "j"]) -> Move | None:
+    def move(self, begin: Float[Array, "j"], end: Float[Array, "j"]) -> PointToPoint | None:
         """A move as fast as its limits allow; None if it violates one at any speed."""
         size = np.abs(end - begin)
         shortest = max(
-            float(((peak * size / self._most[k]) ** (1.0 / (k + 1))).max()) for k, peak in enumerate(_PEAKS)
+            float(((peak * size / self._most[k]) ** (1.0 / (k + 1))).max())
+            for k, peak in enumerate(QUINTIC_PEAKS)
         )
         for slower in _SLOWER:
             duration = np.ceil(max(slower * shortest, _LEAST) * self._rate) / self._rate
-            trial = Move(begin, end, float(duration))
+            trial = moves(np.array([begin, end]), np.array([duration]))
             self.missed = self._violated(trial)
             if not self.missed:
                 return trial
         return None
 
-    def _violated(self, move: Move) -> str:
+    def _violated(self, move: PointToPoint) -> str:
         """The limit that a move violates most; empty if none."""
-        plan, t = self._plan, np.linspace(0.0, move.duration, _CHECKED)
+        plan, t = self._plan, np.linspace(0.0, move.period, _CHECKED)
         rates = move.rates(t)
         q = rates[0]
         outside = np.maximum(q - plan.box.high[0], plan.box.low[0] - q).max(axis=0)

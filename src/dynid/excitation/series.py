@@ -87,6 +87,27 @@ class FourierMotion:
         return np.sin(angle), np.cos(angle), w
 
 
+def quintic(u: Inexact[Array, "n"], length: float | Float[Array, "n"]) -> Inexact[Array, "4 n"]:
+    """S = 10 u^3 - 15 u^4 + 6 u^5 from rest to rest, and its three derivatives by time, per s, s^2 and s^3.
+
+    Args:
+        u: Completed part of the move, 0 to 1.
+        length: Of the move, in [s].
+    """
+    return np.array(
+        [
+            u**3 * (10.0 - u * (15.0 - 6.0 * u)),
+            30.0 * (u * (1.0 - u)) ** 2 / length,
+            60.0 * u * (1.0 - u) * (1.0 - 2.0 * u) / length**2,
+            60.0 * (1.0 - 6.0 * u * (1.0 - u)) / length**3,
+        ]
+    )
+
+
+# Largest values of the first three derivatives of s by u.
+QUINTIC_PEAKS = (15.0 / 8.0, 10.0 / np.sqrt(3.0), 60.0)
+
+
 @dataclass(frozen=True, eq=False)
 class Limits:
     """What a motion must keep within, per coordinate.

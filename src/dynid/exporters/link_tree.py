@@ -25,8 +25,8 @@ from dynid.common.arrays import Array, Float
 from dynid.mechanism.drive_terms import DRIVE_TERMS
 from dynid.mechanism.frame import Frame, identity_frame
 from dynid.mechanism.inertia import SYMBOLS, in_parent_frame, unpack
-from dynid.mechanism.joint import Joint, JointKind
-from dynid.mechanism.mechanism import BASE, Mechanism
+from dynid.mechanism.joint import Joint, JointKind, unique
+from dynid.mechanism.mechanism import BASE, Body, Mechanism, Payload
 from dynid.mechanism.parameters import Parameter
 
 _ROUNDING = 1e-13  # of the inertia about the origin (of lengths: of its radius): a digit behind the last
@@ -71,10 +71,10 @@ def link_tree(mechanism: Mechanism) -> list[Link]:
         offset[joint.child] = joint.body
         links += _links(joint, placement, body_values(mechanism, joint.child, joint.body))
     for payload in mechanism.payloads.values():
-        chi = np.array([payload.prior.get(s, payload.known.get(s, 0.0)) for s in SYMBOLS])
+        chi = own_values(payload)
         place = offset[payload.body] @ payload.frame
-        name = _unique(payload.name, {link.name for link in links})
-        joint_name = _unique(f"{name}_fixed", {link.joint for link in links})
+        name = unique(payload.name, {link.name for link in links})
+        joint_name = unique(f"{name}_fixed", {link.joint for link in links})
         links.append(
             Link(name, joint_name, JointKind.FIXED, payload.body, place, np.zeros(3), chi, (), payload=True)
         )
@@ -91,8 +91,12 @@ def body_values(mechanism: Mechanism, body: str, frame: Frame) -> Float[Array, "
     described = mechanism.bodies[body]
     if not described.parameters:
         return None
-    chi = np.array([described.prior.get(s, described.known.get(s, 0.0)) for s in SYMBOLS])
-    return in_parent_frame(chi, frame.R, frame.p)
+    return in_parent_frame(own_values(described), frame.R, frame.p)
+
+
+def own_values(owner: Body | Payload) -> Float[Array, "10"]:
+    """Ten parameters as a description gives them, in the frame of the owner; zero where it has none."""
+    return np.array([owner.prior.get(s, owner.known.get(s, 0.0)) for s in SYMBOLS])
 
 
 def at_centre(chi: Float[Array, "10"]) -> tuple[float, Float[Array, "3"], Float[Array, "3 3"]]:
@@ -138,12 +142,6 @@ def _links(joint: Joint, placement: Frame, chi: Float[Array, "10"] | None) -> li
         Link(between, first, turn, joint.parent, placement, axis, None, (first,)),
         Link(joint.child, two, turn, between, identity_frame(), joint.axes[1], chi, (two,)),
     ]
-
-
-def _unique(name: str, taken: set[str] | Mapping[str, object]) -> str:
-    while name in taken:
-        name += "_"
-    return name
 
 
 # Symbol -> the term that holds it in other formats, with the power of the gear ratio.

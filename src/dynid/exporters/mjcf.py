@@ -25,11 +25,12 @@ from dynid.exporters.sidecar import write_sidecar
 from dynid.exporters.xml_text import SAME, XmlText, alike, attribute, comment, number, numbers
 from dynid.mechanism.frame import quaternion_of
 from dynid.mechanism.inertia import SYMBOLS
+from dynid.mechanism.joint import unique
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.mjcf.file import ORIENTATIONS, entries, sections
 from dynid.mechanism.mjcf.joint import spring_damper
 from dynid.mechanism.mjcf.pose import read_rotation
-from dynid.mechanism.mjcf.tree import MjcfModel, mjcf_model, unique
+from dynid.mechanism.mjcf.tree import MjcfModel, mjcf_model
 from dynid.mechanism.robot_file.scope import Scope
 from dynid.mechanism.xml_elements import Element, read_elements
 from dynid.statistics.estimate import Estimate

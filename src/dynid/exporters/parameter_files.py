@@ -24,7 +24,7 @@ from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError
 from dynid.exporters.code.printing import parameter_names
 from dynid.exporters.contract import Described, EffortsOf, Exported, header_lines, named_file
-from dynid.exporters.link_tree import at_centre
+from dynid.exporters.link_tree import at_centre, own_values
 from dynid.exporters.states import model_efforts, tree_states
 from dynid.mechanism.inertia import SYMBOLS, from_centre_of_mass, in_parent_frame
 from dynid.mechanism.mechanism import Mechanism, Payload
@@ -39,8 +39,7 @@ _AXES = (
 
 def flange_values(payload: Payload) -> tuple[float, Float[Array, "3"], Float[Array, "3 3"]]:
     """Mass, centre of mass and inertia about it, in axes of the carrying body, SI."""
-    chi = np.array([payload.prior.get(symbol, payload.known.get(symbol, 0.0)) for symbol in SYMBOLS])
-    mass, com, inertia = at_centre(chi)
+    mass, com, inertia = at_centre(own_values(payload))
     R = payload.frame.R
     return float(mass), np.asarray(payload.frame.p + R @ com), np.asarray(R @ inertia @ R.T)
 
@@ -132,10 +131,7 @@ def export_ros2(estimate: Estimate, mechanism: Mechanism, folder: Path) -> Expor
     lines += _listed("joints", [joint.name for joint in mechanism.joints if joint.coordinates])
     lines += _listed("base_names", list(base)) + _listed("base_values", list(base.values()))
     bodies = {name: chi for name in mechanism.bodies if (chi := described.body(name)) is not None}
-    loads = {
-        name: np.array([load.prior.get(symbol, load.known.get(symbol, 0.0)) for symbol in SYMBOLS])
-        for name, load in mechanism.payloads.items()
-    }
+    loads = {name: own_values(load) for name, load in mechanism.payloads.items()}
     lines += _listed("body_symbols", list(SYMBOLS))
     for kind, tens in (("body", bodies), ("payload", loads)):
         lines += _listed(f"{kind}_names", list(tens))

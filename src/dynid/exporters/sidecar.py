@@ -18,6 +18,7 @@ import numpy as np
 from dynid.common.errors import InputError
 from dynid.exporters.contract import Described, EffortsOf, Exported, header_lines, named_file
 from dynid.exporters.link_tree import body_offsets
+from dynid.exporters.parameter_files import read_values
 from dynid.exporters.states import model_efforts, tree_states
 from dynid.mechanism.cable import Cable
 from dynid.mechanism.frame import Frame
@@ -84,10 +85,8 @@ def write_sidecar(described: Described, model: Path, *, generated: bool, held: C
 
 def rest_values(file: Path) -> dict[str, float]:
     """Values of drive terms in a written robot file, by full name."""
-    from ruamel.yaml import YAML
-
-    read = YAML(typ="safe", pure=True).load(file.read_text(encoding="utf-8")) or {}
-    return {str(name): float(value) for name, value in (read.get("prior") or {}).items()}
+    prior = (read_values(file) or {}).get("prior") or {}
+    return {str(name): float(value) for name, value in prior.items()}
 
 
 def _rest(described: Described) -> dict[str, float]:

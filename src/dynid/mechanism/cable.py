@@ -21,7 +21,7 @@ import numpy as np
 from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError, nearest
 from dynid.mechanism.frame import Frame, align_z, unit_vector
-from dynid.mechanism.joint import Joint, JointKind
+from dynid.mechanism.joint import Joint, JointKind, massless_joint
 
 if TYPE_CHECKING:
     from dynid.mechanism.mechanism import Mechanism
@@ -84,19 +84,12 @@ class Swivel:
 
 def cable_joint(name: str, taken: Sequence[str] | set[str] = ()) -> Joint:
     """The massless slide whose travel is the length of a cable that is not locked."""
-    return _virtual(name, JointKind.PRISMATIC, taken)
+    return massless_joint(name, JointKind.PRISMATIC, taken)
 
 
 def swivel_joint(name: str, taken: Sequence[str] | set[str] = ()) -> Joint:
     """The massless hinge whose angle is that of a pulley about its swivel axis."""
-    return _virtual(name, JointKind.REVOLUTE, taken)
-
-
-def _virtual(name: str, kind: JointKind, taken: Sequence[str] | set[str]) -> Joint:
-    link = f"{name}_link"
-    while link in taken:
-        link += "_"
-    return Joint(name, kind, "base", link, axes=(np.array([0.0, 0.0, 1.0]),))
+    return massless_joint(name, JointKind.REVOLUTE, taken)
 
 
 def driven_cables(mechanism: Mechanism) -> tuple[Cable, ...]:

@@ -248,10 +248,7 @@ def _imu(entry: Entry, scope: Scope) -> Frame | None:
 
 def _range(entry: Entry, scope: Scope) -> tuple[float, float]:
     fields = entry.fields(_RANGE, required=_RANGE)
-    force, moment = (scope.number(fields[name]) for name in _RANGE)
-    for name, value in (("force", force), ("moment", moment)):
-        if not value > 0:
-            raise fields[name].error(f"a range of {value:g} is not positive", "give N and N m")
+    force, moment = (scope.positive(fields[name], "a range of", "give N and N m") for name in _RANGE)
     return force, moment
 
 

@@ -14,9 +14,12 @@ Positions and velocities of a joint differ in number where a quaternion is used:
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
+
+import numpy as np
 
 from dynid.common.arrays import Array, Float
 from dynid.mechanism.frame import Frame, identity_frame
@@ -124,3 +127,23 @@ class Loop:
     body_b: str
     b: Frame
     length: float | None = None
+
+
+def unique(name: str, taken: Container[str]) -> str:
+    """The name, with underscores where it is taken."""
+    while name in taken:
+        name += "_"
+    return name
+
+
+def massless_joint(
+    name: str,
+    kind: JointKind,
+    taken: Container[str],
+    parent: str = "base",
+    placement: Frame | None = None,
+    axes: tuple[Float[Array, "3"], ...] | None = None,
+) -> Joint:
+    """A joint of a link without mass, whose name is none of the bodies `taken`; default axis z."""
+    axes = (np.array([0.0, 0.0, 1.0]),) if axes is None else axes
+    return Joint(name, kind, parent, unique(f"{name}_link", taken), placement or identity_frame(), axes)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dynid.mechanism.frame import Frame, identity_frame
-from dynid.mechanism.joint import DIRECTIONS, Joint, JointKind, Loop
+from dynid.mechanism.joint import DIRECTIONS, Joint, JointKind, Loop, massless_joint
 
 if TYPE_CHECKING:
     from dynid.mechanism.mechanism import Mechanism
@@ -80,12 +80,9 @@ def chain_of(
     joints: list[Joint] = []
     parent, used = base, set(taken)
     for name, kind, axes in _kinds(pose):
-        link = f"{name}_link"
-        while link in used:
-            link += "_"
-        used.add(link)
-        joints.append(Joint(name, kind, parent, link, axes=axes))
-        parent = link
+        joints.append(massless_joint(name, kind, used, parent, axes=axes))
+        parent = joints[-1].child
+        used.add(parent)
     weld = Loop(pose.name, DIRECTIONS, parent, identity_frame(), pose.body, pose.frame)
     return replace(pose, joints=tuple(joint.name for joint in joints)), tuple(joints), weld
 

@@ -12,6 +12,7 @@ from urllib.parse import unquote
 
 from dynid.common.errors import InputError, nearest, similar
 from dynid.common.notices import Notice, at_level, notice
+from dynid.mechanism.joint import unique
 from dynid.mechanism.mechanism import BASE
 from dynid.mechanism.xml_elements import Element
 
@@ -152,9 +153,7 @@ def rename_base(root: str, names: Collection[str], word: str) -> tuple[dict[str,
     rename = {root: BASE}
     if root == BASE or BASE not in names:
         return rename, ()
-    other = BASE + "_"
-    while other in names:
-        other += "_"
+    other = unique(BASE + "_", names)
     renamed = notice("renamed-link" if word == "link" else "renamed-body", root=root, new=other)
     return {**rename, BASE: other}, (renamed,)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import bz2
 import sqlite3
 import struct
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from urllib.parse import quote
@@ -14,7 +15,7 @@ from dynid.common.notices import Notice, notice
 from dynid.common.strict_yaml import read_yaml
 from dynid.motion.mcap_file import decompressed, mcap_topics
 from dynid.motion.reading import check_size, extra, inflated, readable, size_of
-from dynid.motion.ros_table import Topic, ros_table, unfinished
+from dynid.motion.ros_table import Topic, joined_topics, ros_table, unfinished
 from dynid.motion.table import Table
 
 METADATA = "metadata.yaml"
@@ -27,17 +28,13 @@ _OP_CHUNK, _OP_CONNECTION, _OP_MESSAGE = 5, 7, 2
 def read_rosbag2(folder: Path, drop_bad_rows: bool = False) -> Table:
     """All files of a recording, as its `metadata.yaml` lists them, in one table."""
     files, per_message = _listed(folder)
-    topics: dict[tuple[str, str], Topic] = {}
+    topics: list[Topic] = []
     notices: list[Notice] = []
     for file in files:
         recorded, said = _topics(file, per_message)
+        topics += recorded
         notices += said
-        for topic in recorded:
-            whole = topics.setdefault((topic.name, topic.kind), topic)
-            if whole is not topic:
-                whole.times += topic.times
-                whole.messages += topic.messages
-    return ros_table(list(topics.values()), folder, "rosbag2", notices)
+    return ros_table(joined_topics(topics), folder, "rosbag2", notices)
 
 
 def read_db3(path: Path, drop_bad_rows: bool = False) -> Table:
@@ -191,16 +188,15 @@ def read_bag(path: Path, drop_bad_rows: bool = False) -> Table:
         notices.append(notice("chunks-damaged", count=bag.damaged, total=bag.chunks, seconds=0.0))
     if not whole:
         notices.append(unfinished(topics, max(len(data) - bag.read, 0), len(data)))
-    joined: dict[tuple[str, str], Topic] = {}
-    for topic in topics:
-        first = joined.setdefault((topic.name, topic.kind), topic)
-        if first is not topic:
-            order = sorted(
-                range(len(first.times) + len(topic.times)), key=[*first.times, *topic.times].__getitem__
-            )
-            times, messages = [*first.times, *topic.times], [*first.messages, *topic.messages]
-            first.times, first.messages = [times[i] for i in order], [messages[i] for i in order]
-    return ros_table(list(joined.values()), path, "ROS 1 bag", notices)
+    parts = Counter((topic.name, topic.kind) for topic in topics)
+    joined = joined_topics(topics)
+    for topic in joined:
+        if parts[topic.name, topic.kind] == 1:
+            continue
+        order = sorted(range(len(topic.times)), key=topic.times.__getitem__)
+        topic.times = [topic.times[i] for i in order]
+        topic.messages = [topic.messages[i] for i in order]
+    return ros_table(joined, path, "ROS 1 bag", notices)
 
 
 class _Bag:

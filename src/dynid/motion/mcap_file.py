@@ -17,7 +17,7 @@ from typing import Any
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
 from dynid.motion.reading import check_size, extra
-from dynid.motion.ros_table import Topic, ros_table, unfinished
+from dynid.motion.ros_table import Topic, joined_topics, ros_table, unfinished
 from dynid.motion.table import Table
 
 _MAGIC = b"\x89MCAP0\r\n"
@@ -87,14 +87,7 @@ class McapContent:
     @property
     def topics(self) -> list[Topic]:
         """Topics with messages; channels of one topic and type are joined."""
-        made: dict[tuple[str, str], Topic] = {}
-        for channel in self.channels.values():
-            if channel.messages:
-                whole = made.setdefault((channel.name, channel.kind), channel)
-                if whole is not channel:
-                    whole.times += channel.times
-                    whole.messages += channel.messages
-        return list(made.values())
+        return joined_topics(channel for channel in self.channels.values() if channel.messages)
 
     def notices(self) -> list[Notice]:
         """What was lost."""

@@ -80,6 +80,17 @@ class Topic:
         return self.kind.split("/")[-1] == "JointState"
 
 
+def joined_topics(topics: Iterable[Topic]) -> list[Topic]:
+    """One topic for each name and type, the messages of its parts one after the other."""
+    whole: dict[tuple[str, str], Topic] = {}
+    for topic in topics:
+        first = whole.setdefault((topic.name, topic.kind), topic)
+        if first is not topic:
+            first.times += topic.times
+            first.messages += topic.messages
+    return list(whole.values())
+
+
 def unfinished(topics: Iterable[Topic], lost: int, size: int) -> Notice:
     """A recording that ends too early; seconds by the bytes that each of those read took.
 

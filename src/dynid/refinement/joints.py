@@ -24,7 +24,6 @@ from dynid.refinement.output_error import (
     Minimum,
     OutputError,
     Simulated,
-    Stretch,
     Windows,
     minimise,
     started,
@@ -91,8 +90,8 @@ def refine(
 
 
 def judged(
-    simulated: Simulated[Stretch],
-    groups: Sequence[Stretch],
+    simulated: Simulated,
+    groups: Sequence[Windows],
     chi: Float[Array, "b"],
     covariance: Float[Array, "b b"],
 ) -> Refinement:
@@ -153,7 +152,7 @@ def windows_of(problem: Problem, settings: RefineSettings) -> list[Windows]:
         window = _window(problem, i, start, length, per_step)
         if window is not None:
             by_load.setdefault(problem.logs[i].payloads, []).append(window)
-    return [_joined(ones) for ones in by_load.values()]
+    return [first.joined(others) for first, *others in by_load.values()]
 
 
 def places_of(problem: Problem, length: int, most: int, seconds: float) -> list[tuple[int, int]]:
@@ -194,24 +193,11 @@ def _window(problem: Problem, i: int, start: int, length: int, per_step: int) ->
         np.asarray(log.q[start:stop:per_step], dtype=float)[:, None],
         per_step * log.dt,
         log.payloads,
+        *np.zeros((2, 1, 0)),
     )
 
 
-def _joined(windows: list[Windows]) -> Windows:
-    first = windows[0]
-    return Windows(
-        np.concatenate([window.q for window in windows]),
-        np.concatenate([window.dq for window in windows]),
-        np.concatenate([window.tau for window in windows], axis=1),
-        np.concatenate([window.measured for window in windows], axis=1),
-        first.step,
-        first.mounted,
-    )
-
-
-def _predicted(
-    simulated: Simulated[Stretch], chi: Float[Array, "b"], held: Sequence[Stretch]
-) -> Float[Array, "n"]:
+def _predicted(simulated: Simulated, chi: Float[Array, "b"], held: Sequence[Windows]) -> Float[Array, "n"]:
     """Mean square of what each held-out window misses, its starting state fitted."""
     residuals = [simulated.residual(chi, started(simulated, chi, part)) for part in held if len(part.q)]
     return np.concatenate([np.mean(missed**2, axis=1) for missed in residuals])

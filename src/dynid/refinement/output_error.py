@@ -7,9 +7,9 @@ Levenberg-Marquardt steps with derivatives of the simulation itself.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from dynid.common.batched import qr, solve
 from dynid.common.levenberg import Schedule, least_squares
 from dynid.dynamics.forward import ForwardDynamics
 from dynid.dynamics.freedoms import Freedoms
-from dynid.dynamics.integrate import Runs, integrate
+from dynid.dynamics.integrate import Projection, Runs, integrate
 from dynid.kinematics.closure import moved
 from dynid.kinematics.sensors import Sensors
 from dynid.mechanism.mechanism import Mechanism
@@ -27,24 +27,9 @@ from dynid.projection.factor import triangle
 _SCHEDULE = Schedule(damping=1e-3, factor=10.0, least=1e-9, steps=15, trials=6, still=1e-4)
 
 
-@runtime_checkable
-class Stretches(Protocol):
-    """Windows side by side: starting poses, and some of them."""
-
-    @property
-    def q(self) -> Float[Array, "n q"]:
-        """Starting poses."""
-
-    def picked(self, rows: Int[Array, "m"] | slice) -> Any:
-        """Some of the windows."""
-
-
-Stretch = TypeVar("Stretch", bound=Stretches)
-
-
 @dataclass(frozen=True, eq=False)
 class Windows:
-    """Stretches of logs with the same payloads, each with the same number of steps.
+    """Windowses of logs with the same payloads, each with the same number of steps.
 
     Attributes:
         q, dq: Starting states, all tree coordinates, shapes (n, n_q) and (n, v).
@@ -52,6 +37,8 @@ class Windows:
         measured: Positions of the measured coordinates after each step, shape (k + 1, n, w).
         step: In [s].
         mounted: Payloads on the robot.
+        lengths: Of the locked cables of each window, shape (n, c), in [m].
+        given: Lengths to which these are held, shape (n, c), in [m].
     """
 
     q: Float[Array, "n q"]
@@ -59,13 +46,24 @@ class Windows:
     tau: Float[Array, "h n a"]
     measured: Float[Array, "k n w"]
     step: float
-    mounted: tuple[str, ...] = ()
+    mounted: tuple[str, ...]
+    lengths: Float[Array, "n c"]
+    given: Float[Array, "n c"]
 
     def picked(self, rows: Int[Array, "m"] | slice) -> Windows:
         """Some of the windows."""
-        return replace(
-            self, q=self.q[rows], dq=self.dq[rows], tau=self.tau[:, rows], measured=self.measured[:, rows]
-        )
+        return self._each(lambda name, axis: getattr(self, name)[(slice(None),) * axis + (rows,)])
+
+    def joined(self, others: Sequence[Windows]) -> Windows:
+        """These windows, and others of the same form behind them."""
+        every = (self, *others)
+        return self._each(lambda name, axis: np.concatenate([getattr(part, name) for part in every], axis))
+
+    def _each(self, change: Callable[[str, int], Array]) -> Windows:
+        """Windows with every array changed, given its name and the axis of the windows."""
+        axes = {"q": 0, "dq": 0, "tau": 1, "measured": 1, "lengths": 0, "given": 0}
+        arrays: dict[str, Any] = {name: change(name, axis) for name, axis in axes.items()}
+        return replace(self, **arrays)
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,13 +112,24 @@ class OutputError:
 
     def _run(self, chi: Float[Array, "b"], windows: Windows, directions: Array | None) -> Runs:
         dynamics = ForwardDynamics(self.mechanism, self.S @ chi + self.c, windows.mounted, self.freedoms)
-        half = 0.5 * windows.step
+        return integrated_windows(dynamics, windows, directions)
 
-        def efforts(t: float, *_: Array) -> Float[Array, "n a"]:
-            return np.asarray(windows.tau[round(t / half)])
 
-        steps = len(windows.measured) - 1
-        return integrate(dynamics, windows.q, windows.dq, efforts, windows.step, steps, directions)
+def integrated_windows(
+    dynamics: ForwardDynamics,
+    windows: Windows,
+    directions: Float[Array, "p s"] | None,
+    closures: Int[Array, "r"] | None = None,
+    projected: Projection | None = None,
+) -> Runs:
+    """Windows simulated from their starting states under their efforts; arguments as for `integrate`."""
+    half, steps = 0.5 * windows.step, len(windows.measured) - 1
+
+    def efforts(t: float, *_: Array) -> Float[Array, "n a"]:
+        return np.asarray(windows.tau[round(t / half)])
+
+    start = windows.q, windows.dq
+    return integrate(dynamics, *start, efforts, windows.step, steps, directions, closures, projected)
 
 
 def seen_rows(
@@ -161,8 +170,8 @@ class Minimum:
 
 
 @runtime_checkable
-class Simulated(Protocol[Stretch]):
-    """A simulation to be fitted: windows of one kind, with unknowns of their own."""
+class Simulated(Protocol):
+    """A simulation to be fitted: windows with unknowns of their own."""
 
     @property
     def linear(self) -> Float[Array, "b"]:
@@ -172,21 +181,19 @@ class Simulated(Protocol[Stretch]):
     def hold(self) -> Float[Array, "b"]:
         """One over the distance at which parameters are held to it, shape (b,)."""
 
-    def residual(self, chi: Float[Array, "b"], windows: Stretch) -> Float[Array, "n r"]:
+    def residual(self, chi: Float[Array, "b"], windows: Windows) -> Float[Array, "n r"]:
         """Measured less simulated, in deviations."""
 
     def slopes(
-        self, chi: Float[Array, "b"], windows: Stretch
+        self, chi: Float[Array, "b"], windows: Windows
     ) -> tuple[Float[Array, "n r"], Float[Array, "n r s"], Float[Array, "n r b"]]:
         """The residual, and derivatives of the simulation by each window's own unknowns and by parameters."""
 
-    def moved(self, windows: Stretch, change: Float[Array, "n s"]) -> Stretch:
+    def moved(self, windows: Windows, change: Float[Array, "n s"]) -> Windows:
         """Windows whose own unknowns are changed."""
 
 
-def started(
-    problem: Simulated[Stretch], chi: Float[Array, "b"], windows: Stretch, passes: int = 2
-) -> Stretch:
+def started(problem: Simulated, chi: Float[Array, "b"], windows: Windows, passes: int = 2) -> Windows:
     """The windows with the starting states that fit best for given parameters."""
     for _ in range(passes):
         reduced = _eliminated(*problem.slopes(chi, windows))
@@ -195,8 +202,8 @@ def started(
 
 
 def settled(
-    problem: Simulated[Stretch], chi: Float[Array, "b"], windows: Stretch, passes: int
-) -> tuple[Float[Array, "b"], Stretch]:
+    problem: Simulated, chi: Float[Array, "b"], windows: Windows, passes: int
+) -> tuple[Float[Array, "b"], Windows]:
     """Gauss-Newton without damping, for few well-determined unknowns; returns the best iterate."""
     best, least = (chi, windows), np.inf
     for _ in range(passes):
@@ -211,18 +218,16 @@ def settled(
     return (chi, windows) if last < least else best
 
 
-def minimise(problem: Simulated[Stretch], chi: Float[Array, "b"], groups: Sequence[Stretch]) -> Minimum:
+def minimise(problem: Simulated, chi: Float[Array, "b"], groups: Sequence[Windows]) -> Minimum:
     """Levenberg-Marquardt from a linear estimate; a step that does not gain is not taken."""
     optimum = least_squares((chi, groups), lambda at: _Linearised(problem, *at), _SCHEDULE)
     return Minimum(optimum.point[0], optimum.costs, optimum.linearised.rows)
 
 
-class _Linearised(Generic[Stretch]):
+class _Linearised:
     """All windows about parameters and starting states, which are eliminated."""
 
-    def __init__(
-        self, problem: Simulated[Stretch], chi: Float[Array, "b"], groups: Sequence[Stretch]
-    ) -> None:
+    def __init__(self, problem: Simulated, chi: Float[Array, "b"], groups: Sequence[Windows]) -> None:
         self.problem, self.chi, self.groups = problem, chi, groups
         self.cost = _cost(problem, chi, groups)
         self.eliminated = [_eliminated(*problem.slopes(chi, group)) for group in groups]
@@ -230,7 +235,7 @@ class _Linearised(Generic[Stretch]):
         held = np.column_stack([np.diag(problem.hold), problem.hold * (problem.linear - chi)])
         self.factor = triangle(np.concatenate([self.rows.reshape(-1, self.rows.shape[2]), held]))
 
-    def trial(self, damping: float) -> tuple[tuple[Float[Array, "b"], Sequence[Stretch]], float]:
+    def trial(self, damping: float) -> tuple[tuple[Float[Array, "b"], Sequence[Windows]], float]:
         """Parameters and starting states after a step, and their cost."""
         change = _damped_step(self.factor, damping)
         pairs = zip(self.groups, self.eliminated, strict=True)
@@ -239,7 +244,7 @@ class _Linearised(Generic[Stretch]):
         return (chi, tried), _cost(self.problem, chi, tried)
 
 
-def _cost(problem: Simulated[Stretch], chi: Float[Array, "b"], groups: Sequence[Stretch]) -> float:
+def _cost(problem: Simulated, chi: Float[Array, "b"], groups: Sequence[Windows]) -> float:
     """Sum of squares; a simulation that runs away costs more than any that does not."""
     with np.errstate(all="ignore"):
         total = float(np.sum((problem.hold * (chi - problem.linear)) ** 2))
@@ -280,7 +285,7 @@ def _eliminated(
 
 
 def window_covariance(
-    problem: Simulated[Stretch], minimum: Minimum, linear: Float[Array, "b b"]
+    problem: Simulated, minimum: Minimum, linear: Float[Array, "b b"]
 ) -> Float[Array, "b b"]:
     """Jackknife-type sandwich (CR3) with a window as cluster: errors within a window are not independent.
 

@@ -13,9 +13,10 @@ motion:  harmonics, frequency [Hz], draws, seed
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -29,8 +30,6 @@ from dynid.mechanism.inertia import SYMBOLS, from_centre_of_mass, is_physical
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import parameter_table
 from dynid.mechanism.robot_file.scope import Scope
-
-_KEYS = ("motions", "validation", "rate", "duration", "position_sigma", "angle_sigma", "seed")
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,16 +79,16 @@ def read_demo(file: Path, mechanism: Mechanism) -> Demo:
     motion = fields["motion"].fields(motion_keys, required=motion_keys)
     return Demo(
         truth=truth_of(fields["truth"], scope, mechanism),
-        rate=positive(log["rate"], scope),
+        rate=scope.positive(log["rate"]),
         periods=log["periods"].count(),
         runs=_runs(log["runs"], mechanism),
         validation=_mounted(log["validation"], mechanism) if "validation" in log else (),
         model=fields["model"].text() if "model" in fields else None,
-        encoder=_per(log["encoder"], scope, mechanism.measured_positions),
-        torque_sigma=_per(log["torque_sigma"], scope, [motor.name for motor in mechanism.actuators]),
-        tension=positive(log["tension"], scope) if "tension" in log else 0.0,
+        encoder=_each(log["encoder"], scope, mechanism.measured_positions),
+        torque_sigma=_each(log["torque_sigma"], scope, [motor.name for motor in mechanism.actuators]),
+        tension=scope.positive(log["tension"]) if "tension" in log else 0.0,
         harmonics=motion["harmonics"].count(3),
-        frequency=positive(motion["frequency"], scope),
+        frequency=scope.positive(motion["frequency"]),
         draws=motion["draws"].count(),
         seed=motion["seed"].count(0),
     )
@@ -120,9 +119,7 @@ def _bodies(entry: Entry, scope: Scope, mechanism: Mechanism) -> dict[str, float
         }
     values: dict[str, float] = {}
     for name, item in entry.mapping().items():
-        if name not in mechanism.bodies:
-            raise item.error(f"unknown body '{name}'" + nearest(name, mechanism.bodies))
-        values |= _ten_parameters(item, name, scope)
+        values |= _ten_parameters(item, item.known(name, mechanism.bodies, "body"), scope)
     return values
 
 
@@ -130,8 +127,7 @@ def _payloads(entry: Entry, scope: Scope, mechanism: Mechanism) -> dict[str, flo
     """Known payload parameters of the description are the true ones."""
     values: dict[str, float] = {}
     for name, item in entry.mapping().items():
-        if name not in mechanism.payloads:
-            raise item.error(f"unknown payload '{name}'" + nearest(name, mechanism.payloads))
+        item.known(name, mechanism.payloads, "payload")
         known = mechanism.payloads[name].known
         values |= _ten_parameters(item, name, scope)
         values |= {f"{symbol}_{name}": value for symbol, value in known.items()}
@@ -161,7 +157,7 @@ def _ten_parameters(entry: Entry, name: str, scope: Scope) -> dict[str, float]:
     for symbol, item in given.items():
         i, j = ("XYZ".index(letter) for letter in symbol)
         central[i, j] = central[j, i] = scope.number(item)
-    chi = from_centre_of_mass(positive(fields["M"], scope), com, central)
+    chi = from_centre_of_mass(scope.positive(fields["M"]), com, central)
     if not is_physical(chi):
         raise entry.error(f"parameters of '{name}' are not physical", "check com and central")
     return {f"{symbol}_{name}": float(x) for symbol, x in zip(SYMBOLS, chi, strict=True)}
@@ -178,20 +174,9 @@ def _drive(entry: Entry, scope: Scope, mechanism: Mechanism) -> dict[str, float]
     return values
 
 
-def _per(entry: Entry, scope: Scope, names: Sequence[str]) -> Float[Array, "c"]:
-    """One number for all, or one for each of `names`."""
-    if not entry.is_mapping:
-        return np.full(len(names), positive(entry, scope))
-    fields = entry.fields(names, required=names)
-    return np.array([positive(fields[name], scope) for name in names])
-
-
-def positive(entry: Entry, scope: Scope) -> float:
-    """A number above zero."""
-    value = scope.number(entry)
-    if value <= 0.0:
-        raise entry.error(f"{value:g} is not positive", "give a positive number")
-    return value
+def _each(entry: Entry, scope: Scope, names: Sequence[str]) -> Float[Array, "c"]:
+    """A number for each of `names`."""
+    return np.full(len(names), scope.per(entry, names, scope.positive))
 
 
 def demo_file(name: str) -> Path:
@@ -237,14 +222,12 @@ def read_free_demo(file: Path, mechanism: Mechanism) -> FreeDemo | None:
         return None
     fields = root.fields(("truth", "free"), required=("truth", "free"))
     scope = Scope()
-    free = fields["free"].fields(_KEYS, required=_KEYS)
-    return FreeDemo(
-        truth=truth_of(fields["truth"], scope, mechanism),
-        motions=free["motions"].count(),
-        validation=free["validation"].count(),
-        rate=positive(free["rate"], scope),
-        duration=positive(free["duration"], scope),
-        position_sigma=positive(free["position_sigma"], scope),
-        angle_sigma=positive(free["angle_sigma"], scope),
-        seed=free["seed"].count(0),
-    )
+    sizes = ("rate", "duration", "position_sigma", "angle_sigma")
+    readers: dict[str, Callable[[Entry], Any]] = {
+        "motions": Entry.count,
+        "validation": Entry.count,
+        **dict.fromkeys(sizes, scope.positive),
+        "seed": lambda item: item.count(0),
+    }
+    truth = truth_of(fields["truth"], scope, mechanism)
+    return FreeDemo(truth, **fields["free"].read(readers, required=readers))

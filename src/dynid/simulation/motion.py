@@ -93,34 +93,6 @@ class SampledMotion:
         return np.where(((t >= 0.0) & (t <= self.period))[:, None], values, 0.0)
 
 
-@dataclass(frozen=True, eq=False)
-class LedMotion:
-    """A motion of the measured coordinates of a robot guided by the pose of one of its bodies.
-
-    Attributes:
-        lead: Motion of the robot with its guiding chain, see `guided`; both measure the same.
-    """
-
-    lead: RandomMotion
-
-    @property
-    def period(self) -> float:
-        """Time after which the motion repeats, in [s]."""
-        return self.lead.period
-
-    def q(self, t: Float[Array, "n"]) -> Float[Array, "n m"]:
-        """Measured positions, shape (n, m), in [rad], [m], or parts of quaternions."""
-        return self.lead.q(t)
-
-    def dq(self, t: Float[Array, "n"]) -> Float[Array, "n m"]:
-        """Their rates, per s."""
-        return self.lead.dq(t)
-
-    def ddq(self, t: Float[Array, "n"]) -> Float[Array, "n m"]:
-        """Their second rates, per s^2."""
-        return self.lead.ddq(t)
-
-
 def chosen_motion(mechanism: Mechanism, choice: MotionChoice, seed: int) -> Trajectory:
     """The requested motion of the measured coordinates; an error if it violates the limits."""
     if choice.file is not None:
@@ -131,7 +103,7 @@ def chosen_motion(mechanism: Mechanism, choice: MotionChoice, seed: int) -> Traj
         return _random(mechanism, choice, motion_seed)
     # The limits are those of the pose; a series of cable lengths or quaternions would not satisfy them.
     robot, names = guided(mechanism, body)
-    return LedMotion(_random(robot, choice, motion_seed, names))
+    return _random(robot, choice, motion_seed, names)
 
 
 def narrowed_motion(mechanism: Mechanism, choice: MotionChoice) -> tuple[Notice, ...]:

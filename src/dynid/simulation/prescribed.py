@@ -223,8 +223,11 @@ def payload_phases(
 def closed_motion(
     mechanism: Mechanism, motion: Trajectory, t: Float[Array, "n"]
 ) -> tuple[tuple[Array, Array, Array], ClosedStates]:
-    """Measured coordinates with rates, and all coordinates, along a motion of a closed robot."""
-    if isinstance(motion, ClosedMotion):
+    """Measured coordinates with rates, and all coordinates, along a motion of a closed robot.
+
+    A motion of the robot with a guiding chain has more coordinates than the robot: it is measured first.
+    """
+    if isinstance(motion, ClosedMotion) and motion.mechanism.positions == mechanism.positions:
         states = motion.states(t)
         return motion.measured(states), states
     measured = motion.q(t), motion.dq(t), motion.ddq(t)

@@ -19,7 +19,7 @@ import numpy as np
 from dynid.common.arrays import Array, Float
 from dynid.common.batched import single_threaded_blas
 from dynid.common.brief import one_line
-from dynid.common.errors import InputError, nearest
+from dynid.common.errors import InputError, check_choice, nearest
 from dynid.common.notices import Notice, notice
 from dynid.excitation.efforts import effort_range
 from dynid.excitation.friction import ExtraFriction
@@ -82,10 +82,7 @@ class Simulation:
             ("engine", self.engine, ENGINES),
             ("controller model", self.beliefs, BELIEFS),
         ):
-            if name not in valid:
-                raise InputError(
-                    f"{label} '{name}' is not known" + nearest(name, valid), remedy=f"use {', '.join(valid)}"
-                )
+            check_choice(label, name, valid)
         for label, value in (("rate", self.rate), ("duration", self.duration)):
             if value is not None and not 0.0 < value < float("inf"):
                 raise InputError(f"a {label} of {value:g} is not valid", remedy="give a positive number")
@@ -181,7 +178,7 @@ def simulate(
     mechanism = load_robot(mechanism)
     settings = _settings(settings)
     prepare_kernels(mechanism)
-    _check_payloads(mechanism, settings)
+    check_payloads(mechanism, settings)
     with single_threaded_blas():
         values, notices = true_values(mechanism, settings.truth, settings.mounted)
         chosen = motion or chosen_motion(mechanism, settings.motion, settings.seed)
@@ -354,7 +351,8 @@ def _times(settings: Simulation, motion: Trajectory) -> Float[Array, "n"]:
     return np.arange(n) / settings.rate
 
 
-def _check_payloads(mechanism: Mechanism, settings: Simulation) -> None:
+def check_payloads(mechanism: Mechanism, settings: Simulation) -> None:
+    """Refuse payloads that the robot does not have."""
     for name in settings.mounted:
         if name not in mechanism.payloads:
             raise InputError(

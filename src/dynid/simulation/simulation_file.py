@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import fields, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from dynid.common.arrays import Array, Float
 from dynid.common.entry import Entry, placed, root_entry
 from dynid.common.strict_yaml import PathLike, read_yaml
 from dynid.excitation.friction import FrictionLaw
@@ -44,6 +44,10 @@ _KEYS = (
     "log",
 )
 _NONE = "none"
+_Readers = dict[str, Callable[[Entry], Any]]
+# Keys below `encoder:` and `effort:` that have another name in `Sensing`.
+_ENCODER = {"sigma": "position_sigma", "delay": "position_delay"}
+_EFFORT = {"sigma": "effort_sigma", "resolution": "effort_resolution", "delay": "effort_delay"}
 
 
 def read_simulation(file: PathLike, mechanism: Mechanism) -> Simulation:
@@ -115,22 +119,23 @@ class _Reader:
         self.motors = tuple(actuator.name for actuator in mechanism.actuators)
 
     def read(self, given: dict[str, Entry]) -> Simulation:
+        if not given:
+            return self.default
         options: dict[str, Any] = {
             "truth": self.truth(given),
             "plant": self.plant(given),
             "sensing": self.sensing(given),
         }
-        readers: dict[str, Callable[[Entry], Any]] = {
-            "engine": lambda entry: entry.choice(ENGINES),
-            "rate": self.positive,
-            "duration": self.positive,
-            "seed": lambda entry: entry.count(0),
-            "motion": self.motion,
-            "changes": self.changes,
+        readers: dict[str, tuple[str, Callable[[Entry], Any]]] = {
+            "engine": ("engine", lambda entry: entry.choice(ENGINES)),
+            "rate": ("rate", self.scope.positive),
+            "duration": ("duration", self.scope.positive),
+            "seed": ("seed", _from_zero),
+            "motion": ("motion", self.motion),
+            "changes": ("changes", self.changes),
+            "payload": ("payloads", self.payloads),
         }
-        options |= {name: read(given[name]) for name, read in readers.items() if name in given}
-        if "payload" in given:
-            options["payloads"] = self.payloads(given["payload"])
+        options |= {field: read(given[key]) for key, (field, read) in readers.items() if key in given}
         if "motion" in options and "duration" not in given:
             options["duration"] = None
         if "controller" in given and "model" in given["controller"].mapping():
@@ -138,31 +143,24 @@ class _Reader:
         engine = options.get("engine", self.default.engine)
         if "step" not in given:
             options["plant"] = replace(options["plant"], step=STEPS.get(engine, options["plant"].step))
-        place = given.get("changes") or next(iter(given.values()), None)
-        return replace(self.default, **options) if place is None else placed(place, self._made, options)
-
-    def _made(self, **options: Any) -> Simulation:
-        return replace(self.default, **options)
+        place = given.get("changes") or next(iter(given.values()))
+        return placed(place, partial(replace, self.default), options)
 
     def motion(self, entry: Entry) -> MotionChoice:
         """`random`, a file, or settings of a random motion."""
         if not entry.is_mapping:
             text = entry.text()
             return self.default.motion if text == "random" else MotionChoice(str(self.folder / text))
-        names = ("kind", "harmonics", "frequency", "draws", "points", "dwell", "seed")
-        given = entry.fields(names)
-        counts: dict[str, Any] = {}
-        counts |= {name: given[name].count() for name in ("draws", "points") if name in given}
-        counts |= {"harmonics": given["harmonics"].count(3)} if "harmonics" in given else {}
-        counts |= {"seed": given["seed"].count(0)} if "seed" in given else {}
-        numbers: dict[str, Any] = {}
-        if "frequency" in given:
-            numbers["frequency"] = self.positive(given["frequency"])
-        if "dwell" in given:
-            numbers["dwell"] = self.size(given["dwell"])
-        if "kind" in given:
-            numbers["kind"] = given["kind"].choice(KINDS)
-        return replace(self.default.motion, **counts, **numbers)
+        settings: _Readers = {
+            "kind": lambda item: item.choice(KINDS),
+            "harmonics": lambda item: item.count(3),
+            "frequency": self.scope.positive,
+            "draws": Entry.count,
+            "points": Entry.count,
+            "dwell": self.size,
+            "seed": _from_zero,
+        }
+        return replace(self.default.motion, **entry.read(settings))
 
     def truth(self, given: dict[str, Entry]) -> Truth:
         source = self.default.truth.source
@@ -184,110 +182,76 @@ class _Reader:
         return names
 
     def changes(self, entry: Entry) -> tuple[tuple[float, tuple[str, ...]], ...]:
-        phases = []
-        for item in entry.items():
-            given = item.fields(("at", "payload"), required=("at", "payload"))
-            phases.append((self.positive(given["at"]), self.payloads(given["payload"])))
-        return tuple(phases)
+        readers: _Readers = {"at": self.scope.positive, "payload": self.payloads}
+        phases = (item.read(readers, required=readers) for item in entry.items())
+        return tuple((phase["at"], phase["payload"]) for phase in phases)
 
     def plant(self, given: dict[str, Entry]) -> PlantSettings:
-        options: dict[str, Any] = {}
-        if "step" in given:
-            options["step"] = self.positive(given["step"])
-        if "tension" in given:
-            options["tension"] = self.size(given["tension"])
-        if "friction" in given:
-            options["friction"] = {
-                owner: self.law(item) for owner, item in given["friction"].mapping().items()
-            }
-        if "controller" in given:
-            options["controller"] = self.controller(given["controller"])
-        return replace(self.default.moving, **options)
+        readers: _Readers = {
+            "step": self.scope.positive,
+            "tension": self.size,
+            "friction": lambda entry: {owner: self.law(item) for owner, item in entry.mapping().items()},
+            "controller": self.controller,
+        }
+        return replace(
+            self.default.moving, **{key: read(given[key]) for key, read in readers.items() if key in given}
+        )
 
     def law(self, entry: Entry) -> FrictionLaw:
-        names = tuple(field.name for field in fields(FrictionLaw))
-        values = {name: self.scope.number(item) for name, item in entry.fields(names).items()}
-        return placed(entry, FrictionLaw, values)
+        names = (field.name for field in fields(FrictionLaw))
+        return placed(entry, FrictionLaw, entry.read(dict.fromkeys(names, self.scope.number)))
 
     def controller(self, entry: Entry) -> ControllerSettings:
-        numbers = ("bandwidth", "damping", "rate", "cutoff")
-        given = entry.fields(("kind", *numbers, "feedback", "model"))
-        options: dict[str, Any] = {name: self.positive(given[name]) for name in numbers if name in given}
-        if "kind" in given:
-            options["kind"] = given["kind"].choice(CONTROLLERS)
-        if "feedback" in given:
-            options["feedback"] = given["feedback"].choice(FEEDBACKS)
-        return ControllerSettings(**options)
+        settings: _Readers = {
+            "kind": lambda item: item.choice(CONTROLLERS),
+            **dict.fromkeys(("bandwidth", "damping", "rate", "cutoff"), self.scope.positive),
+            "feedback": lambda item: item.choice(FEEDBACKS),
+            "model": Entry.text,
+        }
+        values = entry.read(settings)
+        values.pop("model", None)  # of the whole simulation
+        return ControllerSettings(**values)
 
     def sensing(self, given: dict[str, Entry]) -> Sensing:
-        options: dict[str, Any] = {}
-        if "encoder" in given:
-            options |= self.encoder(given["encoder"])
-        if "effort" in given:
-            options |= self.effort(given["effort"])
-        if "clock" in given:
-            parts = given["clock"].fields(("jitter", "stamps", "dropped"))
-            options |= {name: self.size(parts[name]) for name in ("jitter", "dropped") if name in parts}
-            options |= {"stamps": parts["stamps"].choice(STAMPS)} if "stamps" in parts else {}
-        if "log" in given:
-            parts = given["log"].fields(("velocity", "acceleration", "reference"))
-            options |= {name: switch.flag() for name, switch in parts.items()}
-        place = next((given[name] for name in ("clock", "effort", "encoder") if name in given), None)
-        if place is None:
-            return replace(self.default.sensing, **options)
-        return placed(place, self._sensed, options)
+        switches = dict.fromkeys(("velocity", "acceleration", "reference"), Entry.flag)
+        clock: _Readers = {"jitter": self.size, "stamps": lambda x: x.choice(STAMPS), "dropped": self.size}
+        readers: _Readers = {
+            "encoder": self.encoder,
+            "effort": self.effort,
+            "clock": lambda entry: entry.read(clock),
+            "log": lambda entry: entry.read(switches),
+        }
+        options = {k: x for key, read in readers.items() if key in given for k, x in read(given[key]).items()}
+        place = next((given[name] for name in ("clock", "effort", "encoder", "log") if name in given), None)
+        return self.default.sensing if place is None else placed(place, self._sensed, options)
 
     def _sensed(self, **options: Any) -> Sensing:
         return replace(self.default.sensing, **options)
 
     def encoder(self, entry: Entry) -> dict[str, Any]:
         """A resolution, or all imperfections of the encoders."""
+        each = partial(self.scope.per, names=self.positions, number=self.size)
         if not entry.is_mapping or set(entry.mapping()) <= set(self.positions):
-            return {"resolution": self.per(entry, self.positions)}
-        given = entry.fields(("resolution", "sigma", "delay"))
-        options: dict[str, Any] = {}
-        for name, target in (("resolution", "resolution"), ("sigma", "position_sigma")):
-            if name in given:
-                options[target] = self.per(given[name], self.positions)
-        if "delay" in given:
-            options["position_delay"] = self.size(given["delay"])
-        return options
+            return {"resolution": each(entry)}
+        values = entry.read({"resolution": each, "sigma": each, "delay": self.size})
+        return {_ENCODER.get(key, key): value for key, value in values.items()}
 
     def effort(self, entry: Entry) -> dict[str, Any]:
         """A noise standard deviation, or all imperfections between a motor and its log column."""
+        each = partial(self.scope.per, names=self.motors, number=self.size)
         if not entry.is_mapping or set(entry.mapping()) <= set(self.motors):
-            return {"effort_sigma": self.per(entry, self.motors)}
-        given = entry.fields(("sigma", "correlation", "resolution", "delay", "gain"))
-        options: dict[str, Any] = {}
-        for name, target in (("sigma", "effort_sigma"), ("resolution", "effort_resolution")):
-            if name in given:
-                options[target] = self.per(given[name], self.motors)
-        if "gain" in given:
-            options["gain"] = self.per(given["gain"], self.motors, signed=True)
-        if "correlation" in given:
-            options["correlation"] = self.size(given["correlation"])
-        if "delay" in given:
-            options["effort_delay"] = self.size(given["delay"])
-        return options
-
-    def per(self, entry: Entry, names: Sequence[str], signed: bool = False) -> float | Float[Array, "c"]:
-        """One number for all, or one for each of `names`: by name, or a list in their order."""
-        number = self.scope.number if signed else self.size
-        if entry.is_list:
-            return np.array(entry.vector(number, len(names)))
-        if not entry.is_mapping:
-            return number(entry)
-        given = entry.fields(names, required=names)
-        return np.array([number(given[name]) for name in names])
-
-    def positive(self, entry: Entry) -> float:
-        value = self.scope.number(entry)
-        if not value > 0.0:
-            raise entry.error(f"{value:g} is not positive", "give a positive number")
-        return value
+            return {"effort_sigma": each(entry)}
+        gain = partial(self.scope.per, names=self.motors, number=self.scope.number)
+        sizes: _Readers = {"sigma": each, "correlation": self.size, "resolution": each, "delay": self.size}
+        values = entry.read({**sizes, "gain": gain})
+        return {_EFFORT.get(key, key): value for key, value in values.items()}
 
     def size(self, entry: Entry) -> float:
         value = self.scope.number(entry)
         if not value >= 0.0:
             raise entry.error(f"{value:g} is negative", "give 0 or more")
         return value
+
+
+def _from_zero(entry: Entry) -> int:
+    return entry.count(0)

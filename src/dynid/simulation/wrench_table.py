@@ -20,7 +20,7 @@ import numpy as np
 
 from dynid.common.arrays import Array, Float, Shaped
 from dynid.common.csv_text import RowWriter
-from dynid.common.errors import InputError, nearest
+from dynid.common.errors import InputError
 from dynid.common.notices import Notice
 from dynid.excitation.series import Trajectory
 from dynid.kinematics.coordinates import coordinate_map
@@ -34,7 +34,7 @@ from dynid.report.json_file import plain
 from dynid.robots.truth import SCHEMA, true_values
 from dynid.simulation.files import write_both
 from dynid.simulation.motion import chosen_motion
-from dynid.simulation.simulation import Simulation
+from dynid.simulation.simulation import Simulation, check_payloads
 
 _ALWAYS = ("quaternion", "omega", "alpha", "acceleration", "force", "moment")
 
@@ -232,11 +232,7 @@ def simulate_table(mechanism: Mechanism, settings: Simulation, instants: int, di
             f"engine '{settings.engine}' is not available for tables: their bodies follow the motion exactly",
             remedy="remove --engine",
         )
-    for name in settings.payloads:
-        if name not in mechanism.payloads:
-            raise InputError(
-                f"no payload '{name}' in robot '{mechanism.name}'" + nearest(name, mechanism.payloads)
-            )
+    check_payloads(mechanism, settings)
     values, notices = true_values(mechanism, settings.truth, settings.payloads, wrenches=True)
     motion = chosen_motion(mechanism, settings.motion, settings.seed)
     duration = settings.duration or float(getattr(motion, "period", 1.0))

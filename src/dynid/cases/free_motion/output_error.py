@@ -14,11 +14,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dynid.common.arrays import Array, Float, Int
+from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError
 from dynid.dynamics.forward import ForwardDynamics
 from dynid.dynamics.free_motion import LockedCables, frequencies
-from dynid.dynamics.integrate import Runs, integrate
+from dynid.dynamics.integrate import Runs
 from dynid.experiment.sections import RefineSettings
 from dynid.kinematics.closure import moved
 from dynid.kinematics.sensors import Sensors, sensors_of
@@ -28,40 +28,7 @@ from dynid.motion.motion import Motion
 from dynid.problem import Problem
 from dynid.projection.kinematics import kinematics_along
 from dynid.refinement.joints import places_of
-from dynid.refinement.output_error import by_window, missed, seen_rows
-
-
-@dataclass(frozen=True, eq=False)
-class FreeWindows:
-    """Stretches of free motions, each with the same number of steps.
-
-    Attributes:
-        q, dq: Starting states of the locked robot, shapes (n, n_q) and (n, v).
-        measured: Measured positions after each step, shape (k + 1, n, w).
-        step: In [s].
-        lengths: Of the cables of each window, shape (n, c), in [m].
-        given: Lengths to which these are held, shape (n, c), in [m].
-        mounted: Payloads on the robot.
-    """
-
-    q: Float[Array, "n q"]
-    dq: Float[Array, "n v"]
-    measured: Float[Array, "k n w"]
-    step: float
-    lengths: Float[Array, "n c"]
-    given: Float[Array, "n c"]
-    mounted: tuple[str, ...] = ()
-
-    def picked(self, rows: Int[Array, "m"] | slice) -> FreeWindows:
-        """Some of the windows."""
-        return replace(
-            self,
-            q=self.q[rows],
-            dq=self.dq[rows],
-            measured=self.measured[:, rows],
-            lengths=self.lengths[rows],
-            given=self.given[rows],
-        )
+from dynid.refinement.output_error import Windows, by_window, integrated_windows, missed, seen_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,12 +53,12 @@ class FreeOutputError:
     hold: Float[Array, "b"]
     length_sigma: float | None = None
 
-    def residual(self, chi: Float[Array, "b"], windows: FreeWindows) -> Float[Array, "n r"]:
+    def residual(self, chi: Float[Array, "b"], windows: Windows) -> Float[Array, "n r"]:
         """Measured less simulated positions in deviations, then given lengths less those assumed."""
         return self.missed(self._run(chi, windows, None).q, windows)
 
     def slopes(
-        self, chi: Float[Array, "b"], windows: FreeWindows
+        self, chi: Float[Array, "b"], windows: Windows
     ) -> tuple[Float[Array, "n r"], Float[Array, "n r s"], Float[Array, "n r b"]]:
         """The residual, and its derivatives by starting states (and lengths) and by parameters."""
         runs = self._run(chi, windows, self.S)
@@ -111,7 +78,7 @@ class FreeOutputError:
             by_parameter = np.concatenate([by_parameter, none], axis=1)
         return self.missed(runs.q, windows), by_start, by_parameter
 
-    def moved(self, windows: FreeWindows, change: Float[Array, "n s"]) -> FreeWindows:
+    def moved(self, windows: Windows, change: Float[Array, "n s"]) -> Windows:
         """Starting states changed by independent positions and velocities, then lengths."""
         free, d = self.robot.freedoms, self.robot.freedoms.dof
         lengths = windows.lengths + change[:, 2 * d :] if self.length_sigma is not None else windows.lengths
@@ -124,23 +91,17 @@ class FreeOutputError:
         dy = windows.dq[:, free.independent] + change[:, d : 2 * d]
         return replace(windows, q=q, dq=free.lifted(q, dy), lengths=lengths)
 
-    def _run(self, chi: Float[Array, "b"], windows: FreeWindows, directions: Array | None) -> Runs:
+    def _run(self, chi: Float[Array, "b"], windows: Windows, directions: Array | None) -> Runs:
         robot = self.robot
         dynamics = ForwardDynamics(robot.robot, self.S @ chi + self.c, windows.mounted, robot.freedoms)
-        none = np.zeros((len(windows.q), len(robot.robot.actuators)))
-        steps = len(windows.measured) - 1
         closures = None if self.length_sigma is None else robot.rows
-
-        def efforts(t: float, *_: Array) -> Float[Array, "n a"]:
-            return none
 
         def projected(q: Float[Array, "n q"], dq: Float[Array, "n v"]) -> tuple[Array, Array]:
             return robot.repaired(q, dq, windows.lengths)
 
-        start = windows.q, windows.dq
-        return integrate(dynamics, *start, efforts, windows.step, steps, directions, closures, projected)
+        return integrated_windows(dynamics, windows, directions, closures, projected)
 
-    def missed(self, poses: Float[Array, "k n q"], windows: FreeWindows) -> Float[Array, "n r"]:
+    def missed(self, poses: Float[Array, "k n q"], windows: Windows) -> Float[Array, "n r"]:
         """The residual of simulated poses."""
         rows = missed(poses, windows.measured, self.sensors, self.sigma)
         if self.length_sigma is None:
@@ -183,13 +144,13 @@ def start_state(
 
 def free_windows(
     problem: Problem, robot: LockedCables, settings: RefineSettings
-) -> tuple[Sensors, list[FreeWindows]]:
+) -> tuple[Sensors, list[Windows]]:
     """What is measured of the locked robot, and windows of all runs, those with equal payloads together."""
     dt, seconds = problem.logs[0].dt, settings.seconds(free_motion=True)
     per_step = samples_a_step(robot, dt)
     steps = max(4, round(seconds / (dt * per_step)))
     names = _in_all(robot, problem.logs)
-    by_load: dict[tuple[str, ...], list[FreeWindows]] = {}
+    by_load: dict[tuple[str, ...], list[Windows]] = {}
     known: dict[tuple[int, int], Array] = {}
     for i, first in places_of(problem, steps * per_step + 1, settings.windows, seconds):
         log, motion = problem.logs[i], problem.sources[i].motion
@@ -200,9 +161,9 @@ def free_windows(
         stop = first + steps * per_step + 1
         if state is None or not log.valid[first:stop].all():
             continue
-        window = stretch(log, state, known[i, a], (first, stop, per_step), names)
+        window = stretch(robot, log, state, known[i, a], (first, stop, per_step), names)
         by_load.setdefault(log.payloads, []).append(window)
-    return sensors_of(robot.robot, names), [joined(ones) for ones in by_load.values()]
+    return sensors_of(robot.robot, names), [one.joined(others) for one, *others in by_load.values()]
 
 
 def _in_all(robot: LockedCables, logs: Sequence[Log]) -> list[str]:
@@ -220,32 +181,22 @@ def _in_all(robot: LockedCables, logs: Sequence[Log]) -> list[str]:
 
 
 def stretch(
+    robot: LockedCables,
     log: Log,
     state: tuple[Float[Array, "1 q"], Float[Array, "1 v"]],
     lengths: Float[Array, "c"],
     samples: tuple[int, int, int],
     names: Sequence[str],
-) -> FreeWindows:
-    """One window: samples first to stop, one step in so many of them."""
+) -> Windows:
+    """One window: samples first to stop, one step in so many of them; no motor moves it."""
     first, stop, per_step = samples
     columns = [log.position_names.index(name) for name in names]
     measured = np.asarray(log.q[first:stop:per_step][:, columns], dtype=float)[:, None]
-    return FreeWindows(*state, measured, per_step * log.dt, lengths[None], lengths[None], log.payloads)
+    tau = np.zeros((2 * len(measured) - 1, 1, len(robot.robot.actuators)))
+    known = lengths[None], lengths[None]
+    return Windows(*state, tau, measured, per_step * log.dt, log.payloads, *known)
 
 
 def samples_a_step(robot: LockedCables, dt: float) -> int:
     """How many samples a step of the integration may take."""
     return max(1, int(_PHASE / (float(frequencies(robot, robot.assembly.start[None])[0]) * dt)))
-
-
-def joined(windows: Sequence[FreeWindows]) -> FreeWindows:
-    """Windows side by side."""
-    first = windows[0]
-
-    def along(name: str, axis: int = 0) -> Array:
-        return np.concatenate([getattr(window, name) for window in windows], axis=axis)
-
-    lengths, given = along("lengths"), along("given")
-    return FreeWindows(
-        along("q"), along("dq"), along("measured", 1), first.step, lengths, given, first.mounted
-    )

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dynid.cases.free_motion.output_error import FreeOutputError, FreeWindows, free_windows
+from dynid.cases.free_motion.output_error import FreeOutputError, free_windows
 from dynid.cases.free_motion.unit_mass import reference_of
 from dynid.common.arrays import Array, Float
 from dynid.common.errors import NoResultError
@@ -19,7 +19,7 @@ from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import parameter_table
 from dynid.problem import Problem
 from dynid.refinement.joints import Refinement, judged
-from dynid.refinement.output_error import minimise, started
+from dynid.refinement.output_error import Windows, minimise, started
 
 _HOLD = 10.0  # deviations of the linear estimate
 _LENGTH_RTOL = 1e-3  # of a cable: how far a locked length may be from what is given
@@ -167,8 +167,8 @@ def _refined(
 
 
 def _with_damping(
-    simulated: FreeOutputError, start: Float[Array, "u"], groups: Sequence[FreeWindows], b: int
-) -> tuple[Float[Array, "u"], list[FreeWindows]]:
+    simulated: FreeOutputError, start: Float[Array, "u"], groups: Sequence[Windows], b: int
+) -> tuple[Float[Array, "u"], list[Windows]]:
     """The linear estimate with the damping that suits it, and starting states that suit both."""
     if len(start) > b:
         constant = simulated.S[:, :b] @ start[:b] + simulated.c
@@ -179,7 +179,7 @@ def _with_damping(
 
 
 def _deviations(
-    simulated: FreeOutputError, chi: Float[Array, "u"], groups: Sequence[FreeWindows]
+    simulated: FreeOutputError, chi: Float[Array, "u"], groups: Sequence[Windows]
 ) -> Float[Array, "m"]:
     """Root mean square of what the simulation misses, per measured coordinate."""
     missed = []

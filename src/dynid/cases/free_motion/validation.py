@@ -18,8 +18,6 @@ import numpy as np
 
 from dynid.cases.free_motion.output_error import (
     FreeOutputError,
-    FreeWindows,
-    joined,
     measured_names,
     run_lengths,
     samples_a_step,
@@ -36,7 +34,7 @@ from dynid.experiment.sections import TURNING
 from dynid.kinematics.sensors import Sensors, sensors_of
 from dynid.mechanism.parameters import prior_values
 from dynid.problem import Problem
-from dynid.refinement.output_error import settled, started
+from dynid.refinement.output_error import Windows, settled, started
 from dynid.statistics.estimate import RunFit
 
 _HORIZON = 5.0  # s of every run that are simulated
@@ -143,7 +141,7 @@ def _missed(problem: Problem, i: int, chi: Float[Array, "p"]) -> dict[int, Misse
     return by_run
 
 
-def _of_group(problem: Problem, damped: DampedRobot, i: int, windows: FreeWindows) -> list[Missed]:
+def _of_group(problem: Problem, damped: DampedRobot, i: int, windows: Windows) -> list[Missed]:
     robot = damped.robot
     sensors = sensors_of(robot.robot, measured_names(robot, problem.logs[i]))
     unknown = np.zeros(len(damped.kinds))
@@ -165,7 +163,7 @@ def _of_group(problem: Problem, damped: DampedRobot, i: int, windows: FreeWindow
     ]
 
 
-def _about_mean(windows: FreeWindows, k: int, sensors: Sensors) -> Float[Array, "s m"]:
+def _about_mean(windows: Windows, k: int, sensors: Sensors) -> Float[Array, "s m"]:
     """The measured motion of one window about its mean, in velocity coordinates, [m] or [rad]."""
     measured = windows.measured[:, k]
     off = sensors.miss(np.broadcast_to(windows.q[k], (len(measured), windows.q.shape[1])), measured)
@@ -178,12 +176,12 @@ def _rms(missed: Float[Array, "k m"]) -> float | None:
     return value if np.isfinite(value) else None
 
 
-def _whole_runs(problem: Problem, i: int, robot: LockedCables) -> list[tuple[list[int], FreeWindows]]:
+def _whole_runs(problem: Problem, i: int, robot: LockedCables) -> list[tuple[list[int], Windows]]:
     """Runs of one log from their beginning, those of equal length together, with their first samples."""
     log, motion = problem.logs[i], problem.sources[i].motion
     per_step = samples_a_step(robot, log.dt)
     names = measured_names(robot, log)
-    groups: dict[int, list[tuple[int, FreeWindows]]] = {}
+    groups: dict[int, list[tuple[int, Windows]]] = {}
     for a, b in log.segments:
         first = next((low for low, high in motion.usable() if a <= low < high <= b), None)
         if first is None:
@@ -193,10 +191,9 @@ def _whole_runs(problem: Problem, i: int, robot: LockedCables) -> list[tuple[lis
         state = start_state(problem.mechanism, motion, robot, first, lengths)
         if state is not None and steps > 1:
             samples = first, first + steps * per_step + 1, per_step
-            groups.setdefault(steps, []).append((a, stretch(log, state, lengths, samples, names)))
-    return [
-        ([a for a, _ in members], joined([window for _, window in members])) for members in groups.values()
-    ]
+            groups.setdefault(steps, []).append((a, stretch(robot, log, state, lengths, samples, names)))
+    starts_and_windows = [zip(*members, strict=True) for members in groups.values()]
+    return [(list(starts), first.joined(others)) for starts, (first, *others) in starts_and_windows]
 
 
 _PHASE = 0.2
@@ -221,12 +218,12 @@ class FastFreeMotion:
         """How they are held to it."""
         return self.simulated.hold
 
-    def residual(self, chi: Float[Array, "b"], windows: FreeWindows) -> Float[Array, "n r"]:
+    def residual(self, chi: Float[Array, "b"], windows: Windows) -> Float[Array, "n r"]:
         """Measured less simulated positions in deviations."""
         return self.simulated.missed(self.poses(chi, windows), windows)
 
     def slopes(
-        self, chi: Float[Array, "b"], windows: FreeWindows
+        self, chi: Float[Array, "b"], windows: Windows
     ) -> tuple[Float[Array, "n r"], Float[Array, "n r s"], Float[Array, "n r b"]]:
         """The residual, and derivatives of the simulation by starting states and by the unknowns."""
         n, d = len(windows.q), self.simulated.robot.freedoms.dof
@@ -239,11 +236,11 @@ class FastFreeMotion:
         none = np.zeros((*rows[0].shape, 0))
         return rows[0], by_start, np.stack(columns, axis=2) if columns else none
 
-    def moved(self, windows: FreeWindows, change: Float[Array, "n s"]) -> FreeWindows:
+    def moved(self, windows: Windows, change: Float[Array, "n s"]) -> Windows:
         """Windows whose starting states are changed."""
         return self.simulated.moved(windows, change)
 
-    def poses(self, chi: Float[Array, "b"], windows: FreeWindows) -> Float[Array, "k n q"]:
+    def poses(self, chi: Float[Array, "b"], windows: Windows) -> Float[Array, "k n q"]:
         """Simulated poses after every step."""
         robot, n = self.simulated.robot, len(windows.measured)
         dynamics = robot.changed(self.simulated.S @ chi + self.simulated.c)
@@ -253,7 +250,7 @@ class FastFreeMotion:
         ]
 
 
-def predicted(simulated: FreeOutputError, windows: FreeWindows) -> Float[Array, "n k m"]:
+def predicted(simulated: FreeOutputError, windows: Windows) -> Float[Array, "n k m"]:
     """What best simulations of whole runs miss of each measured coordinate, shape (n, k, m), SI.
 
     Args:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -136,29 +137,19 @@ def _accelerations(source: WrenchRows, joint: Joint, use: Bool[Array, "n"]) -> I
     off, g = by_child - other, source.mechanism.gravity
     if _rms(off) <= _MISFIT * size + _printed(source, "acceleration", child):
         return
-    misfit, length = _rms(off), np.linalg.norm(g)
+    length = np.linalg.norm(g)
+    what: dict[str, Any] = {
+        "joint": joint.name,
+        "child": joint.child,
+        "parent": joint.parent,
+        "off": _rms(off),
+        "size": size,
+    }
     for sign, how, kind in ((-1.0, "subtracted from", "proper"), (1.0, "added to", KINEMATIC)):
         if length > 0 and _rms(off - sign * g) < _GRAVITY * length:
-            yield notice(
-                "acceleration-misfit",
-                "gravity",
-                joint=joint.name,
-                child=joint.child,
-                parent=joint.parent,
-                off=misfit,
-                size=size,
-                how=how,
-                kind=kind,
-            )
+            yield notice("acceleration-misfit", "gravity", **what, how=how, kind=kind)
             return
-    yield notice(
-        "acceleration-misfit",
-        joint=joint.name,
-        child=joint.child,
-        parent=joint.parent,
-        off=misfit,
-        size=size,
-    )
+    yield notice("acceleration-misfit", **what)
 
 
 def _point(

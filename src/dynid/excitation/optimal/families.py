@@ -17,7 +17,7 @@ import numpy as np
 from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError, nearest
 from dynid.excitation.random_motion import PointToPoint
-from dynid.excitation.series import FourierMotion, Series
+from dynid.excitation.series import FourierMotion, Series, quintic
 
 ORDERS = 4  # position, velocity, acceleration, jerk
 # Grid points of limits in each piece of a spline. The worst splines, found by linear programs for position
@@ -199,15 +199,9 @@ class PointsFamily:
         length = self.period / moves
         i = np.clip((t / length + _ROUNDED).astype(int), 0, moves - 1)
         u = np.clip(t / length - i, 0.0, 1.0)
-        shapes = (
-            u**3 * (10.0 - u * (15.0 - 6.0 * u)),
-            30.0 * (u * (1.0 - u)) ** 2 / length,
-            60.0 * u * (1.0 - u) * (1.0 - 2.0 * u) / length**2,
-            60.0 * (1.0 - 6.0 * u * (1.0 - u)) / length**3,
-        )
         out = np.zeros((ORDERS, len(t), self.points))
         rows = np.arange(len(t))
-        for order, shape in enumerate(shapes):
+        for order, shape in enumerate(quintic(u, length)):
             out[order, rows, i] = (1.0 if order == 0 else 0.0) - shape
             out[order, rows, i + 1] = shape
         return out
@@ -220,9 +214,9 @@ class PointsFamily:
 
     def motion(self, x: Float[Array, "m j"]) -> PointToPoint:
         """The moves."""
-        moves = self.points - 1
-        length = self.period / moves
-        return PointToPoint(x, np.arange(moves) * length, np.full(moves, length), self.period)
+        count = self.points - 1
+        length = self.period / count
+        return PointToPoint(x, np.arange(count) * length, np.full(count, length), self.period)
 
     def joins(self) -> Float[Array, "k"]:
         """Points of rest."""

@@ -20,12 +20,12 @@ import numpy as np
 from dynid.common.errors import nearest
 from dynid.common.notices import Notice, notice
 from dynid.mechanism.frame import Frame, last_digit
-from dynid.mechanism.joint import FIXED_BY, Joint, JointKind, Loop
+from dynid.mechanism.joint import FIXED_BY, Joint, JointKind, Loop, unique
 from dynid.mechanism.mechanism import BASE, Actuator, Coupling
 from dynid.mechanism.mjcf.file import entries, flag, sections
 from dynid.mechanism.mjcf.joint import Placer, Tree, effort_limit, read_range
 from dynid.mechanism.mjcf.pose import quaternion_matrix, read_point, tidy_frame
-from dynid.mechanism.mjcf.tree import WORLD, MjcfModel, unique
+from dynid.mechanism.mjcf.tree import WORLD, MjcfModel
 from dynid.mechanism.parts import resolve_couplings
 from dynid.mechanism.robot_file.scope import Scope
 from dynid.mechanism.xml_elements import Element

@@ -19,11 +19,11 @@ import numpy as np
 
 from dynid.common.arrays import Array, Float
 from dynid.mechanism.frame import Frame, identity_frame, quaternion_of, unit_vector
-from dynid.mechanism.joint import Joint, JointKind
+from dynid.mechanism.joint import Joint, JointKind, unique
 from dynid.mechanism.mechanism import BASE
 from dynid.mechanism.mjcf.file import choice
 from dynid.mechanism.mjcf.pose import axis_rotation, read_point, read_pose, tidy_frame
-from dynid.mechanism.mjcf.tree import MjcfJoint, MjcfModel, Placed, unique
+from dynid.mechanism.mjcf.tree import MjcfJoint, MjcfModel, Placed
 from dynid.mechanism.robot_file.bodies import normalised_notice
 from dynid.mechanism.robot_file.scope import Scope
 from dynid.mechanism.xml_elements import Element

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice
-from dynid.mechanism.joint import JointKind
+from dynid.mechanism.joint import JointKind, unique
 from dynid.mechanism.mjcf.assets import check_assets
 from dynid.mechanism.mjcf.file import (
     GENERATORS,
@@ -236,10 +236,3 @@ def _name_joints(bodies: Iterable[MjcfBody]) -> None:
             name = name or unique(f"{body.name}_joint{number}", names)
             names.add(name)
             body.joints[i] = MjcfJoint(name, joint.kind, joint.placed)
-
-
-def unique(name: str, taken: Iterable[str]) -> str:
-    """The name, with underscores where it is taken."""
-    while name in taken:
-        name += "_"
-    return name

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -179,8 +179,7 @@ def read_bodies(entry: Entry, scope: Scope, bodies: Mapping[str, Body]) -> dict[
     """All `bodies`, with the changes of the file's `bodies:`."""
     changed = dict(bodies)
     for name, item in entry.mapping().items():
-        if name not in bodies:
-            raise item.error(f"unknown body '{name}'" + nearest(name, bodies), "name a body of a joint")
+        item.known(name, bodies, "body", "name a body of a joint")
         changed[name] = _body(item, scope, bodies[name])
     return changed
 
@@ -239,14 +238,12 @@ def read_inertial(entry: Entry, scope: Scope) -> dict[str, float]:
     return {symbol: values[symbol] for symbol in SYMBOLS if symbol in values}
 
 
-def read_payloads(entry: Entry, scope: Scope, bodies: Mapping[str, object]) -> dict[str, Payload]:
+def read_payloads(entry: Entry, scope: Scope, bodies: Collection[str]) -> dict[str, Payload]:
     """The mapping `payloads:` of a robot file."""
     payloads = {}
     for name, item in entry.mapping().items():
         payloads[name] = read_payload(item, scope)
-        body = payloads[name].body
-        if body not in bodies:
-            raise item.at("body").error(f"unknown body '{body}'" + nearest(body, bodies), "name a body")
+        item.at("body").known(payloads[name].body, bodies, "body", "name a body")
         if name in bodies:
             raise item.error(f"payload '{name}' has the name of a body", "choose another name")
     return payloads
@@ -256,8 +253,7 @@ def read_capsules(entry: Entry, scope: Scope, bodies: tuple[str, ...]) -> dict[s
     """`capsules: {BODY: {from: [..], to: [..], radius: r}}`, or a list of them; `base` may have some too."""
     by_body = {}
     for name, item in entry.mapping().items():
-        if name not in bodies:
-            raise item.error(f"unknown body '{name}'" + nearest(name, bodies), "name a body, or `base`")
+        item.known(name, bodies, "body", "name a body, or `base`")
         listed = item.items() if item.is_list else [item]
         by_body[name] = tuple(_capsule(capsule, scope) for capsule in listed)
     return by_body
@@ -268,11 +264,9 @@ def _capsule(entry: Entry, scope: Scope) -> Capsule:
     for key in _CAPSULE_KEYS:
         if key not in fields:
             raise entry.error(f"'{key}' is missing", "give from: [x, y, z], to: [x, y, z] and radius")
-    radius = scope.number(fields["radius"])
-    if radius <= 0.0:
-        raise fields["radius"].error(f"the radius {radius:g} is not positive", "give it in m")
+    radius = scope.positive(fields["radius"], "the radius", "give it in m")
     ends = [np.array(fields[key].vector(scope.number)) for key in ("from", "to")]
-    return Capsule(ends[0], ends[1], float(radius))
+    return Capsule(ends[0], ends[1], radius)
 
 
 def read_payload(entry: Entry, scope: Scope | None = None) -> Payload:

@@ -9,11 +9,11 @@ from fnmatch import fnmatchcase
 import numpy as np
 
 from dynid.common.entry import Entry
-from dynid.common.errors import InputError, nearest
+from dynid.common.errors import InputError
 from dynid.common.expression import parse
 from dynid.mechanism.cable import Cable, CableShape, cable_joint, shape_of
 from dynid.mechanism.frame import ROUNDING, Frame, align_z, identity_frame
-from dynid.mechanism.joint import DIRECTIONS, FIXED_BY, Joint, JointKind, Loop
+from dynid.mechanism.joint import DIRECTIONS, FIXED_BY, Joint, JointKind, Loop, massless_joint
 from dynid.mechanism.mechanism import BASE, Actuator, Body, Mechanism
 from dynid.mechanism.parts import Parts
 from dynid.mechanism.robot_file.bodies import FRAME_KEYS, read_axis, read_frame
@@ -58,7 +58,7 @@ def _loop(
     ends = []
     for end in ("a", "b"):
         point = fields[end].fields(("body", *FRAME_KEYS), required=("body",))
-        body = _body(point["body"], bodies)
+        body = point["body"].known(point["body"].text(), sorted(bodies), "body", "name a body")
         frame = read_frame(point, scope, name, end)
         ends.append((BASE if body == root else body, frame @ turn))
     (body_a, a), (body_b, b) = ends
@@ -118,13 +118,6 @@ def _new_name(entry: Entry, names: set[str]) -> None:
     names.add(name)
 
 
-def _body(entry: Entry, bodies: Collection[str]) -> str:
-    name = entry.text()
-    if name not in bodies:
-        raise entry.error(f"unknown body '{name}'" + nearest(name, sorted(bodies)), "name a body")
-    return name
-
-
 # Loops that are also joints: those whose coordinate the robot file uses.
 #
 # A cut has no coordinate, so a revolute or prismatic loop that is driven, measured or has friction
@@ -159,13 +152,10 @@ def cut_loops(loops: tuple[Loop, ...], fields: Mapping[str, Entry], bodies: Coll
         if loop.name not in used:
             kept.append(loop)
             continue
-        link = f"{loop.name}_link"
-        while link in taken:
-            link += "_"
-        taken.add(link)
-        z = np.array([0.0, 0.0, 1.0])
-        joints.append(Joint(loop.name, _JOINT_KINDS[loop.fix], loop.body_a, link, loop.a, (z,)))
-        kept.append(replace(loop, fix=DIRECTIONS, body_a=link, a=identity_frame()))
+        joint = massless_joint(loop.name, _JOINT_KINDS[loop.fix], taken, loop.body_a, loop.a)
+        taken.add(joint.child)
+        joints.append(joint)
+        kept.append(replace(loop, fix=DIRECTIONS, body_a=joint.child, a=identity_frame()))
     return Cut(tuple(kept), tuple(joints))
 
 
@@ -289,9 +279,7 @@ def _cable(item: Entry, scope: Scope, bodies: Collection[str], taken: Collection
     ends = []
     for end in ("from", "to"):
         point = fields[end].fields(("body", "xyz"), required=("body", "xyz"))
-        body = point["body"].text()
-        if body not in bodies:
-            raise point["body"].error(f"unknown body '{body}'" + nearest(body, sorted(bodies)), "name a body")
+        body = point["body"].known(point["body"].text(), sorted(bodies), "body", "name a body")
         ends.append((BASE if body == root else body, read_frame(point, scope, name, end)))
     (body_from, D), (body_to, A) = ends
     if body_from == body_to:

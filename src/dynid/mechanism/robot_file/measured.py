@@ -86,22 +86,15 @@ def _joint(entry: Entry, joints: Sequence[Joint], bodies: Collection[str]) -> st
     movable = [joint.name for joint in joints if joint.coordinates]
     if any(joint.name == name and not joint.coordinates for joint in joints):
         raise entry.error(f"joint '{name}' is fixed and cannot be measured", "name a movable joint")
-    if name not in movable:
-        remedy = f"to measure the pose of this body: {{pose: {name}}}" if name in bodies else ""
-        raise entry.error(
-            f"unknown joint '{name}'" + nearest(name, movable), remedy or "name a movable joint"
-        )
-    return name
+    remedy = f"to measure the pose of this body: {{pose: {name}}}" if name in bodies else ""
+    return entry.known(name, movable, "joint", remedy or "name a movable joint")
 
 
 def _add_pose(
     whole: Parts, item: Entry, fields: Mapping[str, Entry], scope: Scope, parts: Parts
 ) -> tuple[str, ...]:
     """Read one measured pose with its chain; returns its measured joints."""
-    body = fields["pose"].text()
-    if body not in parts.bodies:
-        near = nearest(body, sorted(parts.bodies))
-        raise fields["pose"].error(f"unknown body '{body}'" + near, "name a body")
+    body = fields["pose"].known(fields["pose"].text(), sorted(parts.bodies), "body", "name a body")
     name = fields["name"].text() if "name" in fields else _DEFAULT_NAME
     of = _coordinates(fields.get("of"))
     angles = fields["angles"].choice(ANGLE_ORDERS) if "angles" in fields else "xyz"
@@ -191,7 +184,9 @@ def _sigmas(entry: Entry, scope: Scope, joints: Sequence[Joint]) -> dict[str, fl
     """
     quantities = [quantity for joint in joints for quantity in _quantities(joint)]
     units = dict.fromkeys(unit for unit, _ in quantities)
-    values = [_positive(item, scope) for item in (entry.items() if entry.is_list else [entry])]
+    what, remedy = "the standard deviation", "give it in rad or m, e.g. 1e-4"
+    listed = entry.items() if entry.is_list else [entry]
+    values = [scope.positive(item, what, remedy) for item in listed]
     if len(values) == 1 and len(units) == 1 and not entry.is_list:
         values *= len(quantities)
     elif entry.is_list and len(values) == 2 and len(quantities) != 2 and len(units) == 2:
@@ -213,15 +208,6 @@ def _quantities(joint: Joint) -> list[tuple[str, tuple[str, ...]]]:
     attitude = [joint.positions[-4:]] if joint.has_quaternion else []
     scalars: list[tuple[str, tuple[str, ...]]] = [("rad" if joint.is_angle(n) else "m", (n,)) for n in scalar]
     return [*scalars, *(("rad", names) for names in attitude)]
-
-
-def _positive(entry: Entry, scope: Scope) -> float:
-    sigma = scope.number(entry)
-    if not sigma > 0.0:
-        raise entry.error(
-            f"the standard deviation {sigma:g} is not positive", "give it in rad or m, e.g. 1e-4"
-        )
-    return sigma
 
 
 def _check_all_or_none(whole: Parts, places: Mapping[str, Entry]) -> None:

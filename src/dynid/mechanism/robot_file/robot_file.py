@@ -271,8 +271,8 @@ def _named_later(fields: Mapping[str, Entry], scope: Scope, robot: Mechanism) ->
         valid = {name for joint in robot.joints for name in joint.positions}
         short = {name.rsplit("_", 1)[-1] for name in valid}
         for item in fields["free"].items():
-            if item.text() not in valid | short:
-                raise item.error(f"unknown coordinate '{item.text()}'" + nearest(item.text(), sorted(valid)))
+            if item.text() not in short:
+                item.known(item.text(), sorted(valid), "coordinate")
         later["free"] = fields["free"].texts()
     return later
 
@@ -362,12 +362,15 @@ def read_zeros(entry: Entry, scope: Scope, robot: Mechanism) -> Mechanism:
     return with_zeros(robot, zeros)
 
 
+_SIGMA = "give a standard deviation in m or rad"
+
+
 def read_uncertain(fields: Mapping[str, Entry], scope: Scope) -> dict[str, float]:
     """Standard deviations of symbols, dimensions and zeros, by name, in [m] or [rad]."""
     sigmas: dict[str, float] = {}
     for name, item in fields["symbols"].mapping().items() if "symbols" in fields else ():
         if item.is_mapping and "sigma" in item.mapping():
-            sigmas[name] = _sigma(item.mapping()["sigma"], scope)
+            sigmas[name] = scope.positive(item.mapping()["sigma"], "sigma", _SIGMA)
     for pattern, item in fields["dimensions"].mapping().items() if "dimensions" in fields else ():
         matched = [name for name in scope.geometry if fnmatchcase(name, pattern)]
         if not matched:
@@ -377,19 +380,12 @@ def read_uncertain(fields: Mapping[str, Entry], scope: Scope) -> dict[str, float
                 + (", ".join(list(scope.geometry)[:12]) or "there is none"),
             )
         if item.is_mapping and "sigma" in _fields(item):
-            sigmas |= dict.fromkeys(matched, _sigma(_fields(item)["sigma"], scope))
+            sigmas |= dict.fromkeys(matched, scope.positive(_fields(item)["sigma"], "sigma", _SIGMA))
     for name, item in fields["zeros"].mapping().items() if "zeros" in fields else ():
         if item.is_mapping and "sigma" in _fields(item):
-            sigmas[f"{ZERO}{name}"] = _sigma(_fields(item)["sigma"], scope)
+            sigmas[f"{ZERO}{name}"] = scope.positive(_fields(item)["sigma"], "sigma", _SIGMA)
     return sigmas
 
 
 def _fields(entry: Entry) -> dict[str, Entry]:
     return entry.fields(("value", "sigma"))
-
-
-def _sigma(entry: Entry, scope: Scope) -> float:
-    sigma = scope.number(entry)
-    if sigma <= 0.0:
-        raise entry.error(f"sigma {sigma:g} is not positive", "give a standard deviation in m or rad")
-    return sigma

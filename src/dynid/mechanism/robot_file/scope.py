@@ -9,13 +9,17 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError, nearest
 from dynid.common.expression import SIGNALS, parse
 from dynid.common.notices import Notice, notice
 from dynid.mechanism.frame import ROUNDING, is_noticeable, looks_rounded, snap_angle
+from dynid.mechanism.joint import unique
 
 if TYPE_CHECKING:
     from dynid.common.entry import Entry
@@ -67,6 +71,24 @@ class Scope:
         """A number, or arithmetic over the symbols."""
         return entry.number(self.symbols)
 
+    def positive(self, entry: Entry, what: str = "", remedy: str = "give a positive number") -> float:
+        """A number above zero; `what` it is, for messages."""
+        value = self.number(entry)
+        if not value > 0.0:
+            raise entry.error(f"{what} {value:g} is not positive".lstrip(), remedy)
+        return value
+
+    def per(
+        self, entry: Entry, names: Sequence[str], number: Callable[[Entry], float]
+    ) -> float | Float[Array, "c"]:
+        """One number for all, or one for each of `names`: by name, or a list in their order."""
+        if entry.is_list:
+            return np.array(entry.vector(number, len(names)))
+        if not entry.is_mapping:
+            return number(entry)
+        given = entry.fields(names, required=names)
+        return np.array([number(given[name]) for name in names])
+
     def length(self, entry: Entry, name: str) -> float:
         """A length [m]; a bare non-zero number gets the name `name`."""
         value = _without_rounding(self.number(entry))
@@ -82,9 +104,7 @@ class Scope:
         value = _without_rounding(value)
         if value == 0.0:
             return value
-        while name in self.geometry:
-            name += "_"
-        return self._named(name, value)
+        return self._named(unique(name, self.geometry), value)
 
     def angle(self, entry: Entry) -> float:
         """An angle [rad], exact when it was written as a rounded multiple of pi/12."""
@@ -110,9 +130,7 @@ class Scope:
 
     def _bare_angle(self, angle: float, where: str) -> float:
         """A name for an angle that is probably in degrees, so that the logs can decide."""
-        name = re.sub(r"\W+", "_", where).strip("_")
-        while name in self.geometry:
-            name += "_"
+        name = unique(re.sub(r"\W+", "_", where).strip("_"), self.geometry)
         self._angles.add(name)
         return self._named(name, angle)
 

@@ -33,7 +33,7 @@ def check_coordinate(entry: Entry, name: str, joints: Sequence[Joint]) -> str:
         return name
     joint = next((joint for joint in joints if joint.name == name), None)
     if joint is None:
-        raise entry.error(f"unknown joint '{name}'" + nearest(name, owners), "name a movable joint")
+        return entry.known(name, owners, "joint", "name a movable joint")
     if not joint.coordinates:
         raise entry.error(f"joint '{name}' is fixed", "name a movable joint")
     several = ", ".join(joint.coordinates)
@@ -106,9 +106,7 @@ def read_stribeck(entry: Entry, scope: Scope, drive: Mapping[str, tuple[str, ...
         if not matched:
             text = f"'{pattern}' matches no joint and no actuator with a drive term Fk"
             raise item.error(text + (nearest(pattern, owners) if owners else ""), "add Fk under `drive:`")
-        speed = scope.number(item)
-        if speed <= 0.0:
-            raise item.error(f"the Stribeck speed {speed:g} is not positive", "give rad/s or m/s, e.g. 0.05")
+        speed = scope.positive(item, "the Stribeck speed", "give rad/s or m/s, e.g. 0.05")
         speeds |= dict.fromkeys(matched, speed)
     return speeds
 
@@ -193,10 +191,7 @@ def read_ties(entry: Entry, robot: Mechanism) -> dict[str, Tie]:
         for group in item.items():
             members = group.texts()
             for member, place in zip(members, group.items(), strict=True):
-                if member not in bodies | joints:
-                    raise place.error(
-                        f"unknown body or joint '{member}'" + nearest(member, sorted(bodies | joints))
-                    )
+                place.known(member, sorted(bodies | joints), "body or joint")
             if len(members) < 2:
                 raise group.error("a tie needs two members or more", "e.g. [[leg1, leg2, leg3]]")
             if not (set(members) <= bodies or set(members) <= joints):
@@ -211,9 +206,7 @@ def read_known(entry: Entry, scope: Scope, robot: Mechanism) -> dict[str, float]
     names = [parameter.name for parameter in parameter_table(robot)]
     values = {}
     for name, item in entry.mapping().items():
-        if name not in names:
-            raise item.error(f"unknown parameter '{name}'" + nearest(name, names), "see 'dynid info'")
-        values[name] = scope.number(item)
+        values[item.known(name, names, "parameter", "see 'dynid info'")] = scope.number(item)
     return values
 
 
@@ -270,9 +263,7 @@ def _limit_keys(parts: Parts, actuators: Sequence[str]) -> dict[str, tuple[str, 
 def _limit(entry: Entry, scope: Scope) -> float | tuple[float, float]:
     """A positive bound, or `[low, high]`; one number for q applies in both directions."""
     if not entry.is_list:
-        bound = scope.number(entry)
-        if bound <= 0:
-            raise entry.error(f"the limit {bound:g} is not positive", "give a positive bound or [low, high]")
+        bound = scope.positive(entry, "the limit", "give a positive bound or [low, high]")
         return (-bound, bound) if entry.path.endswith(".q") else bound
     low, high = entry.vector(scope.number, 2)
     if low >= high:
@@ -285,9 +276,6 @@ def read_start(entry: Entry, scope: Scope, robot: Mechanism) -> dict[str, float]
     positions = robot.positions
     values = {}
     for name, item in entry.mapping().items():
-        if name not in positions:
-            raise item.error(
-                f"unknown coordinate '{name}'" + nearest(name, positions), "name a joint that moves"
-            )
+        item.known(name, positions, "coordinate", "name a joint that moves")
         values[name] = scope.number(item)
     return values

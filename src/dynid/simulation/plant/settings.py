@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from dynid.common.errors import InputError, nearest
+from dynid.common.errors import InputError, check_choice
 from dynid.excitation.friction import FrictionLaw
 
 MOST_IMPEDANCE = 0.9999  # MuJoCo's own bound
@@ -71,10 +71,7 @@ class ControllerSettings:
             ("controller", self.kind, CONTROLLERS),
             ("feedback", self.feedback, FEEDBACKS),
         ):
-            if name not in valid:
-                raise InputError(
-                    f"{label} '{name}' is not known" + nearest(name, valid), remedy=f"use {', '.join(valid)}"
-                )
+            check_choice(label, name, valid)
         for name in ("bandwidth", "damping", "rate", "cutoff"):
             value = getattr(self, name)
             if value is not None and not 0.0 < value < float("inf"):
