@@ -31,6 +31,7 @@ from dynid.mechanism.mechanism import Mechanism, Payload
 from dynid.mechanism.parameters import parameter_table
 from dynid.statistics.estimate import Estimate
 
+READ_HERE = "values read back, efforts by dynid's own equations"
 _AXES = (
     "axes and origin: they are those of the body that carries the payload; the controller takes those of its"
     " flange"
@@ -90,7 +91,7 @@ def _exported(file: Path, mechanism: Mechanism, read: ReadLoads) -> Exported:
             place = payload.frame.inverse()
             chi = in_parent_frame(from_centre_of_mass(mass, com, inertia), place.R, place.p)
             loads |= {f"{s}_{payload.name}": x for s, x in zip(SYMBOLS, chi.tolist(), strict=True)}
-        return _efforts(mechanism, {**Described.of(mechanism).values, **loads})
+        return value_efforts(mechanism, {**Described.of(mechanism).values, **loads})
 
     return Exported((file,), read_back, not_representable=(_AXES,), payloads=tuple(mechanism.payloads))
 
@@ -154,21 +155,19 @@ def _ros2_efforts(file: Path, mechanism: Mechanism) -> EffortsOf:
     for kind in ("body", "payload"):
         owned = [f"{symbol}_{name}" for name in given.get(f"{kind}_names", ()) for symbol in SYMBOLS]
         values |= dict(zip(owned, given.get(f"{kind}_values", ()), strict=True))
-    return _efforts(mechanism, values)
+    return value_efforts(mechanism, values)
 
 
-def _efforts(mechanism: Mechanism, values: Mapping[str, float]) -> EffortsOf:
+def value_efforts(mechanism: Mechanism, values: Mapping[str, float], program: str = READ_HERE) -> EffortsOf:
+    """Efforts of a robot with standard parameters by name, SI, that `program` has read back."""
     table = parameter_table(mechanism)
     chi = np.array([float(values.get(p.name, 0.0)) for p in table])
 
     def efforts(q: Any, dq: Any, ddq: Any) -> Any:
         return model_efforts(mechanism, table, chi, tree_states(mechanism, q, dq, ddq))
 
-    efforts.program = READ_HERE  # type: ignore[attr-defined]
+    efforts.program = program  # type: ignore[attr-defined]
     return efforts
-
-
-READ_HERE = "values read back, efforts by dynid's own equations"
 
 
 def read_values(file: Path) -> Any:

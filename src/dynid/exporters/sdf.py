@@ -26,12 +26,12 @@ from dynid.exporters.readers import Loaded, available, exported, pinocchio_effor
 from dynid.exporters.sidecar import write_sidecar
 from dynid.exporters.xml_text import attribute, comment, number, numbers
 from dynid.mechanism.frame import Frame, rpy_matrix
+from dynid.mechanism.inertia import XML_ENTRIES
 from dynid.mechanism.joint import JointKind
 from dynid.mechanism.mechanism import BASE, Mechanism
 from dynid.statistics.estimate import Estimate
 
 _WORLD = "world"
-_ENTRIES = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
 _TYPES = {
     JointKind.REVOLUTE: "revolute",
     JointKind.PRISMATIC: "prismatic",
@@ -88,7 +88,7 @@ def _link(link: Link) -> list[str]:
     lines = [f'<link name="{attribute(sdf_name(link.name))}">', f"  {_pose(place, joint)}"]
     if link.chi is not None:
         mass, com, inertia = at_centre(link.chi)
-        entries = zip(_ENTRIES, inertia[np.triu_indices(3)], strict=True)
+        entries = zip(XML_ENTRIES, inertia[np.triu_indices(3)], strict=True)
         tensor = "".join(f"<{key}>{number(value)}</{key}>" for key, value in entries)
         lines += [
             "  <inertial>",
@@ -199,7 +199,7 @@ def _inertia(inertial: Any) -> Any:
 
     pose = _se3(inertial.find("pose").text)
     tensor = np.zeros((3, 3))
-    tensor[np.triu_indices(3)] = [float(inertial.find(f"inertia/{key}").text) for key in _ENTRIES]
+    tensor[np.triu_indices(3)] = [float(inertial.find(f"inertia/{key}").text) for key in XML_ENTRIES]
     tensor = tensor + np.triu(tensor, 1).T
     centred = pinocchio.Inertia(float(inertial.find("mass").text), np.zeros(3), tensor)
     return centred.se3Action(pose)

@@ -18,8 +18,7 @@ import numpy as np
 from dynid.common.errors import InputError
 from dynid.exporters.contract import Described, EffortsOf, Exported, header_lines, named_file
 from dynid.exporters.link_tree import body_offsets
-from dynid.exporters.parameter_files import read_values
-from dynid.exporters.states import model_efforts, tree_states
+from dynid.exporters.parameter_files import read_values, value_efforts
 from dynid.mechanism.cable import Cable
 from dynid.mechanism.frame import Frame
 from dynid.mechanism.inertia import SYMBOLS
@@ -50,14 +49,8 @@ def export_yaml(estimate: Estimate, mechanism: Mechanism, folder: Path) -> Expor
 def _read_back(file: Path) -> EffortsOf:
     """Efforts of the robot file, by dynid itself: no other program reads it."""
     robot = load_robot(file)
-    described = Described.of(robot)
-
-    def efforts(q: Any, dq: Any, ddq: Any) -> Any:
-        states = tree_states(robot, q, dq, ddq)
-        return model_efforts(robot, described.parameters, described.chi, states)
-
-    efforts.program = "dynid's own reader (no other program reads robot files)"  # type: ignore[attr-defined]
-    return efforts
+    program = "dynid's own reader (no other program reads robot files)"
+    return value_efforts(robot, Described.of(robot).values, program)
 
 
 def write_sidecar(described: Described, model: Path, *, generated: bool, held: Collection[str] = ()) -> Path:

@@ -27,6 +27,7 @@ from dynid.exporters.readers import Loaded, available, exported, load_dynid, loa
 from dynid.exporters.sidecar import write_sidecar
 from dynid.exporters.xml_text import XmlText, alike, attribute, comment, number, numbers
 from dynid.mechanism.frame import Frame, rpy_matrix
+from dynid.mechanism.inertia import XML_ENTRIES
 from dynid.mechanism.joint import JointKind
 from dynid.mechanism.mechanism import BASE, Mechanism
 from dynid.mechanism.robot_file.scope import Scope
@@ -35,7 +36,6 @@ from dynid.mechanism.urdf_tree import UrdfModel, joint_end, urdf_model
 from dynid.mechanism.xml_elements import Element, read_elements
 from dynid.statistics.estimate import Estimate
 
-_ENTRIES = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
 _TYPES = {
     JointKind.REVOLUTE: "revolute",
     JointKind.PRISMATIC: "prismatic",
@@ -124,9 +124,9 @@ def _edit_link(text: XmlText, link: Element, chi: Float[Array, "10"]) -> None:
     if not alike([masses.number("value")], [mass]):
         text.set(masses.offset, "value", number(mass))
     entries = inertia[np.triu_indices(3)]
-    before = [tensor.number(key, 0.0) for key in _ENTRIES]
+    before = [tensor.number(key, 0.0) for key in XML_ENTRIES]
     if not alike(before, entries):
-        for key, value in zip(_ENTRIES, entries, strict=True):
+        for key, value in zip(XML_ENTRIES, entries, strict=True):
             if key in tensor.attributes or value != 0.0:
                 text.set(tensor.offset, key, number(value))
 
@@ -178,7 +178,7 @@ def _generated(described: Described, links: list[Link], split: DriveSplit) -> st
 
 def _inertial(chi: Float[Array, "10"]) -> list[str]:
     mass, com, inertia = at_centre(chi)
-    pairs = zip(_ENTRIES, inertia[np.triu_indices(3)], strict=True)
+    pairs = zip(XML_ENTRIES, inertia[np.triu_indices(3)], strict=True)
     entries = " ".join(f'{key}="{number(value)}"' for key, value in pairs)
     return [
         "<inertial>",

@@ -127,7 +127,7 @@ def locked(mechanism: Mechanism, lengths: Mapping[str, float] | Sequence[float] 
     """
     length_of = _lengths(mechanism, lengths)
     cables = tuple(replace(rope, length=length_of.get(rope.name, rope.length)) for rope in mechanism.cables)
-    return _without_coordinates(mechanism, set(length_of), cables=cables, rebuild=None)
+    return without_joints(mechanism, set(length_of), cables=cables, rebuild=None)
 
 
 def without_cables(mechanism: Mechanism, names: Collection[str] | None = None) -> Mechanism:
@@ -137,24 +137,32 @@ def without_cables(mechanism: Mechanism, names: Collection[str] | None = None) -
     cables = tuple(cable for cable in mechanism.cables if cable.name not in gone)
     swivels = tuple(swivel for swivel in mechanism.swivels if swivel.cable not in gone)
     # Coordinates and their closures are removed in one step: neither is valid without the other.
-    return _without_coordinates(mechanism, gone | seen, cables=cables, swivels=swivels)
+    return without_joints(mechanism, gone | seen, cables=cables, swivels=swivels)
 
 
-def _without_coordinates(mechanism: Mechanism, gone: set[str], **changes: Any) -> Mechanism:
-    """The mechanism without the massless joints of these names and all that belongs to them."""
-    links = {joint.child for joint in mechanism.joints if joint.name in gone}
+def without_joints(mechanism: Mechanism, names: set[str], **changes: Any) -> Mechanism:
+    """The mechanism without the massless joints of these names and all that belongs to them.
+
+    Args:
+        changes: Other fields of the mechanism, which have priority.
+    """
+    lost = [joint for joint in mechanism.joints if joint.name in names]
+    links = {joint.child for joint in lost}
+    gone = names | {name for joint in lost for name in (*joint.positions, *joint.coordinates)}
+    given = {
+        "measured": tuple(name for name in mechanism.measured if name not in gone),
+        "limits": {name: bounds for name, bounds in mechanism.limits.items() if name not in gone},
+    }
     return replace(
         mechanism,
-        joints=tuple(joint for joint in mechanism.joints if joint.name not in gone),
+        joints=tuple(joint for joint in mechanism.joints if joint.name not in names),
         bodies={name: body for name, body in mechanism.bodies.items() if name not in links},
         actuators=tuple(actuator for actuator in mechanism.actuators if not gone & set(actuator.on)),
-        measured=tuple(name for name in mechanism.measured if name not in gone),
         measured_sigma={k: v for k, v in mechanism.measured_sigma.items() if k not in gone},
         drive={owner: terms for owner, terms in mechanism.drive.items() if owner not in gone},
         stribeck={owner: speed for owner, speed in mechanism.stribeck.items() if owner not in gone},
-        limits={name: bounds for name, bounds in mechanism.limits.items() if name not in gone},
         start={name: value for name, value in mechanism.start.items() if name not in gone},
-        **changes,
+        **{**given, **changes},
     )
 
 

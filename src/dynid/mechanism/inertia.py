@@ -13,6 +13,7 @@ from dynid.common.arrays import Array, Float
 SYMBOLS = ("XX", "XY", "XZ", "YY", "YZ", "ZZ", "MX", "MY", "MZ", "M")
 UNITS = ("kg m^2",) * 6 + ("kg m",) * 3 + ("kg",)
 
+XML_ENTRIES = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")  # the six moments in URDF and SDF
 _UPPER = np.triu_indices(3)  # entries of a tensor in our order
 
 

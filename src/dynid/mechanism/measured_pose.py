@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dynid.mechanism.cable import without_joints
 from dynid.mechanism.frame import Frame, identity_frame
 from dynid.mechanism.joint import DIRECTIONS, Joint, JointKind, Loop, massless_joint
 
@@ -106,17 +107,13 @@ def virtual_coordinates(mechanism: Mechanism) -> set[str]:
 
 def without_poses(mechanism: Mechanism, measured: Sequence[str]) -> Mechanism:
     """The robot alone, without the chains of its pose sensors, other joints being `measured`."""
-    virtual, of_chain = virtual_joints(mechanism), virtual_coordinates(mechanism)
     welds = {pose.name for pose in mechanism.poses}
-    links = {joint.child for joint in mechanism.joints if joint.name in virtual}
-    return replace(
+    return without_joints(
         mechanism,
-        joints=tuple(joint for joint in mechanism.joints if joint.name not in virtual),
-        bodies={name: body for name, body in mechanism.bodies.items() if name not in links},
+        virtual_joints(mechanism),
         loops=tuple(loop for loop in mechanism.loops if loop.name not in welds),
         measured=tuple(measured),
-        measured_sigma={k: v for k, v in mechanism.measured_sigma.items() if k not in of_chain},
-        start={name: value for name, value in mechanism.start.items() if name not in of_chain},
+        limits=mechanism.limits,  # of bodies too, which may have the name of a chain
         poses=(),
         swivels=(),
     )

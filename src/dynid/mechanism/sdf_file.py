@@ -13,7 +13,7 @@ import numpy as np
 from dynid.common.errors import nearest
 from dynid.common.notices import notice
 from dynid.mechanism.frame import Frame, align_z, identity_frame, unit_vector
-from dynid.mechanism.inertia import SYMBOLS
+from dynid.mechanism.inertia import SYMBOLS, XML_ENTRIES
 from dynid.mechanism.joint import FIXED_BY, Joint, JointKind, Loop
 from dynid.mechanism.mechanism import Body, Coupling
 from dynid.mechanism.parts import GRAVITY, Parts, coordinate_clash, resolve_couplings
@@ -50,7 +50,6 @@ _AXES = {
     JointKind.PRISMATIC: ("axis",),
     JointKind.UNIVERSAL: ("axis", "axis2"),
 }
-_MOMENTS = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
 
 
 def sdf_parts(model: SdfModel, scope: Scope) -> Parts:
@@ -169,7 +168,7 @@ def _ten_parameters(link: Element, name: str, scope: Scope) -> tuple[np.ndarray 
         raise pose.error(f"{owner}: the pose of an inertial has no relative_to", "give it in the link")
     mass = number_in(inertial, "mass", 0.0, owner)
     entries = [
-        number_in(inertia_element, tag, 1.0 if tag[1] == tag[2] else 0.0, owner) for tag in _MOMENTS
+        number_in(inertia_element, tag, 1.0 if tag[1] == tag[2] else 0.0, owner) for tag in XML_ENTRIES
     ]  # SDF's default of a moment is 1
     return ten_about_origin(mass, entries, read_pose(inertial, scope))
 

@@ -15,7 +15,7 @@ from dynid.common.errors import nearest
 from dynid.common.notices import Notice, notice
 from dynid.mechanism.collision_shapes import of_kind, urdf_shapes
 from dynid.mechanism.frame import Frame, rpy_matrix, unit_vector
-from dynid.mechanism.inertia import SYMBOLS, in_parent_frame, unpack
+from dynid.mechanism.inertia import SYMBOLS, XML_ENTRIES, in_parent_frame, unpack
 from dynid.mechanism.joint import Joint, JointKind
 from dynid.mechanism.mechanism import Body, Capsule, Coupling
 from dynid.mechanism.mesh_file import MeshShape
@@ -32,7 +32,6 @@ _KINDS = {
     "fixed": JointKind.FIXED,
     "floating": JointKind.FREE,
 }
-_ENTRIES = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
 # Inertias are written with a few digits; a thin rod or plate may violate the triangle inequality by rounding.
 _TRIANGLE_RTOL = 1e-6
 _Priors = tuple[dict[str, dict[str, float] | None], list[Notice]]
@@ -226,7 +225,7 @@ def _ten_parameters(link: Element, name: str) -> tuple[Float[Array, "10"] | None
     mass = mass_element.number("value", owner=owner) if mass_element is not None else None
     entries = np.zeros(6)
     if inertia_element is not None:
-        for i, entry in enumerate(_ENTRIES):
+        for i, entry in enumerate(XML_ENTRIES):
             default = None if entry in ("ixx", "iyy", "izz") else 0.0
             entries[i] = inertia_element.number(entry, default, owner)
     origin = inertial.child("origin")
