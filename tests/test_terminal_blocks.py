@@ -2,19 +2,20 @@
 
 A block marked `output` belongs to the commands before it. Its lines occur in their output in this order;
 `...` stands for lines, or for the rest of a line. A file that the commands read is a block whose mark names
-it: `<!-- robot: arm.yaml -->`. The commands run in processes of their own, with all default settings; output
-after Python belongs to the Python before it. A page that records with ROS gets two simulated bags, `run1` and
-`run2`.
+it: `<!-- robot: arm.yaml -->`. The commands of a page run in a process of its own, with all default settings;
+output after Python belongs to the Python before it. A page that records with ROS gets two simulated bags,
+`run1` and `run2`.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
-import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from importlib.resources import files
 from pathlib import Path
 
@@ -23,7 +24,7 @@ import pytest
 
 from dynid.mechanism.load import load_robot
 from tests.log_files import joint_states, store, write_rosbag2
-from tests.test_docs import BLOCK, PAGES, relative
+from tests.test_docs import BLOCK, PAGES, ROOT, relative
 from tests.workspace import columns
 
 COMMAND = re.compile(r"(?:\.venv/bin/)?dynid (.*)")
@@ -66,11 +67,36 @@ def check_output(printed: str, real: str, page: str) -> None:
             assert any(same_line(line, one) for one in lines), f"{page}: not printed: {line}\n\n{real}"
 
 
-def printed_by(command: str, folder: Path) -> str:
-    arguments = [sys.executable, "-m", "dynid", *shlex.split(command, comments=True)]
+# One process for a page: to load the program takes longer than most commands.
+_TERMINAL = """
+import json, shlex, sys
+from tests.workspace import dynid
+for line in sys.stdin:
+    found = dynid(*shlex.split(line, comments=True))
+    print(json.dumps([found.exit_code, found.stdout, found.stderr]), flush=True)
+"""
+
+
+@pytest.fixture
+def printed_by(tmp_path: Path) -> Iterator[Callable[[str], str]]:
+    """What a command prints in the test's folder."""
     usual = {name: value for name, value in os.environ.items() if name != "COLUMNS"}  # pytest sets it
-    ran = subprocess.run(arguments, cwd=folder, env=usual, capture_output=True, text=True, check=True)
-    return ran.stdout
+    usual["PYTHONPATH"] = os.pathsep.join([str(ROOT), usual.get("PYTHONPATH", "")])
+    usual["OPENBLAS_NUM_THREADS"] = "1"  # as `python -m dynid` does
+    pipe = subprocess.PIPE
+    arguments = [sys.executable, "-c", _TERMINAL]
+    with subprocess.Popen(arguments, cwd=tmp_path, env=usual, stdin=pipe, stdout=pipe, text=True) as terminal:
+        assert terminal.stdin is not None
+        assert terminal.stdout is not None
+        given, answers = terminal.stdin, terminal.stdout
+
+        def printed(command: str) -> str:
+            print(command, file=given, flush=True)
+            code, output, errors = json.loads(answers.readline())
+            assert code == 0, f"dynid {command}\n{output}{errors}"
+            return str(output)
+
+        yield printed
 
 
 def write_bag(log: Path, name: str) -> None:
@@ -82,15 +108,13 @@ def write_bag(log: Path, name: str) -> None:
     write_rosbag2(log.parent, topics, "MCAP", name=name)
 
 
-def record_bags(folder: Path) -> None:
-    for seed in (1, 2):
-        printed_by(f"simulate ur5 --duration 10 --seed {seed} --out run{seed}.csv", folder)
-        write_bag(folder / f"run{seed}.csv", f"run{seed}")
-
-
 @pytest.mark.parametrize("page", with_output(), ids=relative)
 def test_output_is_what_the_commands_print(
-    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    page: Path,
+    printed_by: Callable[[str], str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
     shutil.copy(str(files("dynid.robots") / "ur5.urdf"), "arm.urdf")
@@ -104,8 +128,10 @@ def test_output_is_what_the_commands_print(
             real = capsys.readouterr().out
         elif block["language"] == "sh":
             if block["text"].startswith("ros2 bag record"):
-                record_bags(tmp_path)
+                for seed in (1, 2):
+                    printed_by(f"simulate ur5 --duration 10 --seed {seed} --out run{seed}.csv")
+                    write_bag(tmp_path / f"run{seed}.csv", f"run{seed}")
             commands = [match[1] for line in block["text"].splitlines() if (match := COMMAND.match(line))]
-            real = "".join(printed_by(command, tmp_path) for command in commands) or real
+            real = "".join(map(printed_by, commands)) or real
         elif block["mark"] == "output":
             check_output(block["text"], real, relative(page))
