@@ -15,6 +15,8 @@ from click.testing import CliRunner
 from dynid.cli import main
 from dynid.common.errors import InputError
 from dynid.excitation.friction import ExtraFriction, FrictionLaw
+from dynid.excitation.platform_series import guided
+from dynid.excitation.random_motion import random_motion
 from dynid.mechanism.mechanism import Actuator
 from dynid.motion.logs import read_log
 from dynid.pipeline import identify_logs
@@ -310,6 +312,19 @@ def test_motions_outside_limits_and_loops_are_refused(tmp_path: Path) -> None:
     short = write_trajectory(tmp_path / "short.yaml", ["axis_1"], t, far[:, :1])
     with pytest.raises(InputError, match="the trajectory has no joint"):
         file_motion(robot, str(short))
+
+
+def test_a_motion_led_by_the_pose_of_a_body_is_that_of_the_measured_joints() -> None:
+    """A motion planned along a pose has the coordinates of the guiding chain too; the robot has none."""
+    robot = robot_of("stewart")
+    led, names = guided(robot, "platform")
+    motion = random_motion(led, 1, frequency=0.3, draws=1, joints=names)
+    course = simulate(robot, {"rate": 50.0, "duration": 1.0}, motion).course
+    assert np.array_equal(course.q, motion.q(course.t))
+    # The same path through its samples, a spline; at rest, in the first one, friction has no sign.
+    t = np.arange(301) / 100.0
+    same = simulate(robot, {"rate": 50.0, "duration": 1.0}, SampledMotion(t, motion.q(t))).course
+    np.testing.assert_allclose(course.tau[1:], same.tau[1:], atol=1e-4 * np.abs(course.tau).max())
 
 
 # Instability

@@ -29,7 +29,7 @@ _SCHEDULE = Schedule(damping=1e-3, factor=10.0, least=1e-9, steps=15, trials=6, 
 
 @dataclass(frozen=True, eq=False)
 class Windows:
-    """Windowses of logs with the same payloads, each with the same number of steps.
+    """Stretches of logs with the same payloads, each with the same number of steps.
 
     Attributes:
         q, dq: Starting states, all tree coordinates, shapes (n, n_q) and (n, v).

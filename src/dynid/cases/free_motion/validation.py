@@ -192,8 +192,8 @@ def _whole_runs(problem: Problem, i: int, robot: LockedCables) -> list[tuple[lis
         if state is not None and steps > 1:
             samples = first, first + steps * per_step + 1, per_step
             groups.setdefault(steps, []).append((a, stretch(robot, log, state, lengths, samples, names)))
-    starts_and_windows = [zip(*members, strict=True) for members in groups.values()]
-    return [(list(starts), first.joined(others)) for starts, (first, *others) in starts_and_windows]
+    sorted_out = [zip(*members, strict=True) for members in groups.values()]
+    return [(list(starts), first.joined(others)) for starts, (first, *others) in sorted_out]
 
 
 _PHASE = 0.2
