@@ -93,6 +93,15 @@ def test_signals_of_any_joint_name():
     np.testing.assert_array_equal(bound.evaluate({}, lambda kind, name: data[kind, name]), values)
 
 
+def test_names_of_signals_may_have_parentheses():
+    for text in ("dq(3rd joint (wrist)) + 1", "(2 * q( a (b) c(d) ))", "q(a) * (1 + dq(b))"):
+        found = parse(text).signals
+        assert found <= {("dq", "3rd joint (wrist)"), ("q", "a (b) c(d)"), ("q", "a"), ("dq", "b")}
+        assert len(found) == text.count("q(")
+    with pytest.raises(InputError):
+        parse("q(a (b)")
+
+
 def test_a_column_that_is_not_finite_is_refused():
     with pytest.raises(InputError, match="sample 1"):
         parse("1/q(a)").evaluate({}, lambda kind, name: np.array([1.0, 0.0, 2.0]))

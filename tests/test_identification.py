@@ -15,6 +15,7 @@ from dynid.estimator import wls
 from dynid.experiment.experiment import Experiment, FilterSettings, MaskSettings
 from dynid.mechanism.mechanism import Actuator, Body, Coupling, Payload
 from dynid.mechanism.parameters import parameter_table
+from dynid.motion.log import named_apart
 from dynid.motion.logs import log_from_arrays
 from dynid.pipeline import identify_logs
 from dynid.problem import build_system, prepare
@@ -361,6 +362,8 @@ def test_log_given_twice_is_reported() -> None:
     assert not any(notice.code == "log-repeated" for notice in once.warnings)
     (notice,) = [notice for notice in again.warnings if notice.code == "log-repeated"]
     assert "copy" in notice.text
+    here = [replace(log, name="run", file="run.csv") for _ in range(2)]
+    assert [one.name for one in named_apart(here)] == ["run", "run (2)"]
 
 
 def test_notices_of_held_out_logs_reach_the_result() -> None:

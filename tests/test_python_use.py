@@ -14,6 +14,7 @@ import pytest
 from dynid import (
     Excitation,
     Experiment,
+    MotionChoice,
     build_system,
     check,
     describe,
@@ -24,6 +25,7 @@ from dynid import (
     log_from_columns,
     prepare,
     read_log,
+    run_experiment,
     simulate,
 )
 from dynid.base.grouping import grouping_text, readable
@@ -338,6 +340,32 @@ def test_an_exciting_motion_is_designed_for_a_mechanism_and_a_path(made):
 def test_settings_of_a_simulation_are_a_mapping_too():
     with pytest.raises(InputError, match="no 'duratoin'; did you mean 'duration'"):
         simulate("scara", {"duratoin": 1.0})
+    found = simulate("scara", {"duration": 0.1, "motion": {"frequency": 0.5, "draws": 1}})
+    assert found.settings.motion == MotionChoice(frequency=0.5, draws=1)
+    with pytest.raises(InputError, match="'motion' of a simulation has no 'frequncy'; did you mean 'freq"):
+        simulate("scara", {"motion": {"frequncy": 0.5}})
+    with pytest.raises(InputError, match="'motion' of a simulation cannot be made"):
+        simulate("scara", {"motion": "run.csv"})
+
+
+def test_a_robot_on_locked_cables_is_released_as_a_file_says(tmp_path):
+    """As `dynid simulate --motion releases.csv`; without a file at random."""
+    excite("cable4", {"starts": 1, "search": 2}).save(tmp_path)
+    short = {"duration": 0.5, "rate": 50.0}
+    log = simulate("cable4", {**short, "motion": {"file": str(tmp_path / "releases.csv")}}).log()
+    assert len(log.segments) == 2
+    assert len(simulate("cable4", short).log().segments) == 12
+
+
+def test_an_experiment_is_run_from_its_file(made, from_file):
+    (made / "short.yaml").write_text("robot: arm.yaml\nlogs: [log.csv]\nfilter: {cutoff: 20, decimate: 4}\n")
+    assert run_experiment(made / "short.yaml").params == from_file.params
+
+
+def test_a_word_of_a_list_given_as_a_flag_is_refused_with_the_list(made):
+    with pytest.raises(InputError) as refused:
+        identify(made / "arm.yaml", made / "log.csv", auto=False)
+    assert refused.value.remedy == "use one of on, off"
 
 
 def test_a_notebook_shows_verdict_warnings_and_table_escaped():

@@ -394,6 +394,12 @@ def test_a_chosen_column_has_the_unit_of_its_name(browser: Browser) -> None:
     assert (units()["q_1"], units()["q_2"]) == (("B", ""), ("A [deg]", "deg"))
     browser.post("map", key="q_2", column="A [deg]", unit="")  # SI after all
     assert units()["q_2"] == ("A [deg]", "")
+    offered = {
+        row["key"]: row["units"] for row in browser.studio.session.state()["loaded"]["columns"]["rows"]
+    }
+    assert offered["t"] == ["1", "s", "ms", "us", "ns"]  # only those that fit
+    assert offered["q_1"] == ["1", "rad", "mrad", "deg", "rev"]
+    assert not {"deg", "N", "s"} & set(offered["tau_1"])
 
 
 def test_a_page_with_an_earlier_state_changes_nothing(browser: Browser) -> None:

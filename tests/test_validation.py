@@ -326,6 +326,7 @@ def test_a_part_of_a_log_of_the_fit_is_not_unseen(robot):
     assert not later.independent
     repeated = identify_logs(robot, [recording, part])
     assert "log-repeated" in {notice.code for notice in repeated.warnings}
+    assert repeated.verdict.level == "bad"  # each left-out part is still in the fit
 
 
 def test_parts_of_one_log_without_common_samples_are_independent(robot):

@@ -71,6 +71,7 @@ RETURNED: dict[str, tuple[str, ...]] = {
         *("excitation.excite:Excitation", "cases.free_motion.excitation:FreeExcitation"),
         *(
             "simulation.simulation:Simulated",
+            "cases.free_motion.simulation:FreeSimulated",
             "simulation.sensors:Recording",
             "statistics.rehearsal:Rehearsal",
         ),

@@ -29,6 +29,7 @@ from dynid.common.notices import Notice, forced
 from dynid.common.paged import stoppable
 from dynid.display.drawing import drawing_of
 from dynid.experiment.experiment import Experiment, experiment_from
+from dynid.experiment.file import load_experiment
 from dynid.experiment.provenance import provenance
 from dynid.fit import Fit, fit_task
 from dynid.mechanism.load import load_robot
@@ -91,7 +92,7 @@ def identify(
 
 
 def run_experiment(
-    experiment: Experiment,
+    experiment: Experiment | str | os.PathLike[str],
     progress: Progress | None = None,
     show: Callable[[Sequence[Log]], None] | None = None,
     fitted: Callable[[Fit], None] | None = None,
@@ -99,11 +100,13 @@ def run_experiment(
     """Identify with all settings of an experiment file.
 
     Args:
-        experiment: What to identify, from which logs.
+        experiment: What to identify, from which logs; or its file.
         progress: Called with a stage and the fraction of it done.
         show: Called with all logs when they are read, before anything is computed.
         fitted: Called with the fit, before it is checked and judged.
     """
+    if not isinstance(experiment, Experiment):
+        experiment = load_experiment(experiment)
     mechanism = load_robot(experiment.robot)
     sources = experiment.logs, experiment.validate
     return _identify_sources(mechanism, *sources, experiment, progress, show, fitted)

@@ -57,7 +57,7 @@ def simulate(
     from dynid.mechanism.load import load_robot
     from dynid.report.terminal import plain_table, print_warnings, standard_console, verbatim
     from dynid.simulation.files import check_target, described, write_simulated
-    from dynid.simulation.simulation import simulate as run
+    from dynid.simulation.simulation import simulate_led as run
     from dynid.simulation.simulation_file import default_simulation, read_simulation, with_flags
     from dynid.simulation.wrench_table import simulate_table, write_table
 
@@ -78,11 +78,12 @@ def simulate(
         if motions is None:
             outcome = run(mechanism, settings)
             files, words = write_simulated(outcome, target), described(outcome)
+            notices = outcome.notices
         else:
             refuse_given(motions.unused_engine, motions.subject)
-            outcome = motions.simulate(mechanism, settings)
-            files, words = motions.write(outcome, target), motions.words(outcome)
-        notices = outcome.notices
+            freed = motions.simulate(mechanism, settings)
+            files, words = motions.write(freed, target), motions.words(freed)
+            notices = freed.notices
     console = standard_console()
     print_warnings(console, notices)
     shown_table = plain_table("simulated", mechanism.name, left=("simulated", mechanism.name))

@@ -136,11 +136,10 @@ class Entry:
 
     def choice(self, valid: Iterable[str]) -> str:
         """One of the `valid` strings."""
-        names, text = tuple(valid), self.text()
-        if text not in names:
-            raise self.error(
-                f"'{text}' is not known" + nearest(text, names), "use one of " + ", ".join(names)
-            )
+        names, text = tuple(valid), self.value
+        if not isinstance(text, str) or text not in names:
+            close = nearest(text, names) if isinstance(text, str) else ""
+            raise self.error(f"{self.shown} is not known{close}", "use one of " + ", ".join(names))
         return text
 
     def known(self, name: str, valid: Collection[str], kind: str, remedy: str = "") -> str:

@@ -53,7 +53,7 @@ _OPERATORS: dict[str, Callable[..., Any]] = {
 # Unary minus binds weaker than ^ (-2^2 = -4), as on paper; ^ groups from the right.
 _PRECEDENCE = {"+": 1, "-": 1, "*": 2, "/": 2, "neg": 3, "^": 4}
 _TOKEN = re.compile(
-    r"\s*(?:(?P<signal>(?:ddq|dq|q)\s*\(\s*(?P<coordinate>[^()]*?)\s*\))"
+    r"\s*(?:(?P<signal>(?:ddq|dq|q)\s*\(\s*(?P<coordinate>[^()]*?(?:\([^()]*\)[^()]*?)*)\s*\))"
     rf"|(?P<number>{UNSIGNED})"
     r"|(?P<name>[A-Za-z_][A-Za-z0-9_]*)"
     r"|(?P<power>\*\*)|(?P<mark>[-+*/^(),]))"

@@ -77,7 +77,7 @@ def limit_notices(mechanism: Mechanism) -> tuple[Notice, ...]:
     efforts = effort_placeholders(mechanism)
     if not findings and not efforts:
         return ()
-    first = findings[0][0] if findings else efforts[0]
+    first = (wrong or findings)[0][0] if findings else efforts[0]
     keys = f"limits: {{{first}: {{q: [-2, 2], dq: 2, ddq: 10, tau: 80}}, ...}}"
     remedy = f"{how_to_add(mechanism, keys)}, with the values of the data sheet"
     notices = []

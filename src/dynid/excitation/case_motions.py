@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from dynid.case import case_of
+from dynid.common.notices import Notice
 from dynid.experiment.tasks import ExciteSettings
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log
@@ -47,6 +48,22 @@ class CaseDesign(Protocol):
         """Write the files of `dynid excite`."""
 
 
+@runtime_checkable
+class CaseSimulated(Protocol):
+    """Simulated motions of a case, before sensors; its own class has more."""
+
+    @property
+    def values(self) -> Mapping[str, float]:
+        """True standard parameters by name, SI."""
+
+    @property
+    def notices(self) -> tuple[Notice, ...]:
+        """Warnings."""
+
+    def log(self, seed: Any = None, name: str = "simulated") -> Log:
+        """A recording; another seed gives other noise on the same motions."""
+
+
 @dataclass(frozen=True)
 class CaseMotions:
     """How a case designs, simulates and rehearses its motions.
@@ -71,7 +88,7 @@ class CaseMotions:
     files: Callable[[Any], dict[str, str]]
     summary: Callable[[Any], str]
     headline: Callable[[], tuple[str, str]]
-    simulate: Callable[..., Any]
+    simulate: Callable[..., CaseSimulated]
     write: Callable[[Any, Path], tuple[Path, Path]]
     words: Callable[[Any], Mapping[str, str]]
     noise: Callable[[Any], Mapping[str, str]]

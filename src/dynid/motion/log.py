@@ -132,7 +132,7 @@ def named_apart(logs: Sequence[Log]) -> list[Log]:
     names = [log.name for log in logs]
     for k, log in enumerate(logs):
         if names.count(log.name) > 1 and log.file is not None:
-            names[k] = f"{PurePath(log.file).parent.name}/{log.name}"
+            names[k] = PurePath(PurePath(log.file).parent.name, log.name).as_posix()
     apart: list[str] = []
     for name in names:
         numbered = (f"{name} ({number})" for number in range(2, len(names) + 2))

@@ -30,7 +30,7 @@ from dynid.motion.log import Log
 from dynid.motion.logs import read_log
 from dynid.problem import Progress, as_asked
 from dynid.simulation.motion import SampledMotion, chosen_motion, file_motion, log_motion
-from dynid.simulation.simulation import Simulation, simulate
+from dynid.simulation.simulation import Simulation, simulate_led
 from dynid.statistics.estimate import ParameterEstimate
 from dynid.statistics.rehearsal import Draw, Rehearsal, summarise
 from dynid.unknown import Task
@@ -106,7 +106,7 @@ class Rehearser:
             self.notices.append(notice("random-instead", file=entry.file, log=f"log {k + 1}"))
         settings = replace(settings, payloads=tuple(entry.payloads) or settings.payloads)
         self.words[f"log {k + 1}"] = words
-        return simulate(self.true_robot, settings, motion)
+        return simulate_led(self.true_robot, settings, motion)
 
     def _motion(self, entry: LogEntry, seed: int) -> tuple[Trajectory, Simulation, str]:
         settings, asked = self.plan.simulation, self.plan.motion

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from dataclasses import dataclass, field, is_dataclass, replace
+from typing import Any, cast, get_args, get_type_hints
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from dynid.common.batched import single_threaded_blas
 from dynid.common.brief import one_line
 from dynid.common.errors import InputError, check_choice, nearest
 from dynid.common.notices import Notice, notice
+from dynid.excitation.case_motions import CaseSimulated, case_motions
 from dynid.excitation.efforts import effort_range
 from dynid.excitation.friction import ExtraFriction
 from dynid.excitation.series import Trajectory
@@ -166,17 +167,26 @@ def simulate(
     mechanism: str | os.PathLike[str] | Mechanism,
     settings: Simulation | Mapping[str, Any] | None = None,
     motion: Trajectory | None = None,
-) -> Simulated:
-    """Simulate a robot with known true parameters.
+) -> Simulated | CaseSimulated:
+    """Simulate a robot with known true parameters; `log()` of the result is a recording.
+
+    A robot on locked cables is released: as the file of the motion says (`releases.csv`, a log), else at
+    random.
 
     Args:
         mechanism: The robot: a built-in name, a file or a Mechanism.
         settings: Engine, motion, true parameters, sensors; default a random motion without noise. Also as a
-            mapping of the fields of `Simulation`.
+            mapping of the fields of `Simulation`, and of their fields: `{"motion": {"file": "run.csv"}}`.
         motion: Of the measured coordinates, instead of that of the settings.
     """
     mechanism = load_robot(mechanism)
-    settings = _settings(settings)
+    asked = _made("a simulation", Simulation, settings or {})
+    motions = case_motions(mechanism) if motion is None else None
+    return motions.simulate(mechanism, asked) if motions else simulate_led(mechanism, asked, motion)
+
+
+def simulate_led(mechanism: Mechanism, settings: Simulation, motion: Trajectory | None = None) -> Simulated:
+    """Simulate a robot that motors lead; arguments as for `simulate`."""
     prepare_kernels(mechanism)
     check_payloads(mechanism, settings)
     with single_threaded_blas():
@@ -199,16 +209,25 @@ def simulate(
     return Simulated(mechanism, settings, course, values, run, notices, chosen)
 
 
-def _settings(given: Simulation | Mapping[str, Any] | None) -> Simulation:
+def _made(what: str, kind: type[Any], given: Any) -> Any:
+    """Settings of a kind, also from a mapping of its fields, at every depth."""
+    if isinstance(given, kind):
+        return given
+    hints = get_type_hints(kind)
     if not isinstance(given, Mapping):
-        return given or Simulation()
-    known = [field.name for field in fields(Simulation)]
-    for name in given:
-        if name not in known:
+        raise InputError(
+            f"{what} cannot be made from {given!r}", remedy=f"give {{name: value}} of {', '.join(hints)}"
+        )
+    parts = dict(given)
+    for name, value in given.items():
+        if name not in hints:
             raise InputError(
-                f"a simulation has no '{name}'{nearest(name, known)}", remedy=f"use {', '.join(known)}"
+                f"{what} has no '{name}'{nearest(name, hints)}", remedy=f"use {', '.join(hints)}"
             )
-    return Simulation(**given)
+        nested = [part for part in (hints[name], *get_args(hints[name])) if is_dataclass(part)]
+        if nested and value is not None:
+            parts[name] = _made(f"'{name}' of {what}", cast(Any, nested[0]), value)
+    return kind(**parts)
 
 
 def _unused(settings: Simulation) -> tuple[Notice, ...]:

@@ -39,10 +39,10 @@ def _trajectory(name: str) -> None:
 def _plant() -> None:
     """Forward simulation with a controller that needs no model; others are compiled when they are used."""
     from dynid.mechanism.load import load_robot
-    from dynid.simulation.simulation import Simulation, simulate
+    from dynid.simulation.simulation import Simulation, simulate_led
 
     for robot in ("scara", "fivebar"):
-        simulate(load_robot(robot), Simulation(engine="dynid", duration=0.05))
+        simulate_led(load_robot(robot), Simulation(engine="dynid", duration=0.05))
 
 
 def _free_motion() -> None:

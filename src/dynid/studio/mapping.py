@@ -71,7 +71,7 @@ def _certain(
 
 
 def column_rows(mechanism: Mechanism, columns: Columns, experiment: Experiment) -> list[dict[str, Any]]:
-    """Lines of the table: signal, column, unit, scale, offset, delay, and why."""
+    """Lines of the table: signal, column, unit, units that fit it, scale, offset, delay, and why."""
     guessed = {guess.key: guess for guess in columns.guesses}
     rows = []
     for slot in slots(mechanism):
@@ -82,12 +82,14 @@ def column_rows(mechanism: Mechanism, columns: Columns, experiment: Experiment) 
         if asked is None and slot.key in guessed:
             why = f"by its name, {guessed[slot.key].confidence:.0%}"
         shown = asked or taken
+        unit = (shown.unit if shown else None) or ""
         rows.append(
             {
                 "key": slot.key,
                 "label": slot.label,
                 "column": "" if taken is None else taken.name,
-                "unit": (shown.unit if shown else None) or "",
+                "unit": unit,
+                "units": list(dict.fromkeys(name for name in ("1", *slot.units, unit) if name)),
                 "scale": asked.scale if asked else 1.0,
                 "offset": asked.offset if asked else 0.0,
                 "delay": asked.delay if asked else 0.0,

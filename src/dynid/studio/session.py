@@ -25,7 +25,6 @@ from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log
 from dynid.motion.settings import ColumnMap
 from dynid.motion.sources import each_log
-from dynid.motion.units import FACTORS
 from dynid.problem import as_asked
 from dynid.projection.model import model_names
 from dynid.studio.folder import offered, shown, typed_log, typed_path
@@ -254,7 +253,6 @@ class Session:
                 "estimators": list(MAKERS),
                 "formats": list(EXPORTERS),
                 "controllers": list(CONTROLLERS),
-                "units": list(FACTORS),
                 "viser": has_viser(),
                 "job": None if self.job is None else self.job.state(),
                 "check": self._check,

@@ -220,9 +220,10 @@ LOGS = {
         "log them with more digits, or in the drive's own unit",
         traits=("channel",),
     ),
-    "log-repeated": care(
-        "the same log is used twice: every sigma is too small",
-        "{shown}: the same samples count twice, and every sigma is too small",
+    "log-repeated": stop(
+        "the same log is used twice: every sigma is too small, and parts left out of the fit are still in it",
+        "{shown}: the same samples count twice. Every sigma is too small, and a part that is left out of the"
+        " fit is still in it",
         "list every log once",
     ),
     "position-step": care(

@@ -219,7 +219,7 @@
     const offset = make("input", null, { size: "7", "aria-label": "offset of " + row.key, value: row.offset });
     const delay = make("input", null, { size: "7", "aria-label": "delay of " + row.key + " in seconds", value: row.delay });
     fill(column, [option("", row.column ? "(let dynid choose)" : "(none)", !row.column)].concat(names.map(function (name) { return option(name, name, name === row.column); })));
-    fill(unit, [option("", row.key === "t" ? "inferred" : "SI", !row.unit)].concat(state.units.map(function (name) { return option(name, name, name === row.unit); })));
+    fill(unit, [option("", row.key === "t" ? "inferred" : "SI", !row.unit)].concat(row.units.map(function (name) { return option(name, name, name === row.unit); })));
     function map(name, more) { ask("map", Object.assign({ key: row.key, column: name, scale: given(scale.value, 1), offset: given(offset.value, 0), delay: given(delay.value, 0) }, more)); }
     column.addEventListener("change", function () { map(column.value, {}); }); // with the unit in its name
     [unit, scale, offset, delay].forEach(function (one) {
@@ -250,7 +250,7 @@
     head.append(light(worst), words(make("strong"), found.headline));
     fill(id("findings"), [head].concat(found.findings.map(function (one) {
       const box = make("div", null, { "class": "warning " + one.severity }), title = make("p");
-      title.append(light(one.severity), make("span", one.code, { "class": "code" }), document.createTextNode(" (" + (one.refused ? "refused" : one.severity) + ") "), words(make("span"), one.text));
+      title.append(light(one.severity), make("span", one.code, { "class": "code" }), document.createTextNode(" (" + (one.refused ? "refused" : one.severity) + ") " + (one.place ? one.place + ": " : "")), words(make("span"), one.text));
       box.append(title);
       if (one.remedy) { box.append(words(make("p", null, { "class": "remedy" }), one.remedy)); }
       if (/columns: ?{/.test(one.remedy)) { box.append(columnHint()); }
