@@ -178,10 +178,7 @@ def test_the_changes_of_all_reasons_that_are_shown_first_are_in_the_file(tmp_pat
     assert (columns["tau_2"].delay, columns["tau_1"].scale) == (0.008, 0.5)
     page = report_html(whole)
     assert "if reasons 1 and 2 are true of your robot, run" in page
-    assert (
-        "these corrections in all logs (column tau_2, 8 ms late): <code>dynid identify experiment.corrected.yaml"
-        in page
-    )
+    assert "these corrections in all logs (column tau_2, 8 ms late): <code>dynid identify experiment" in page
     unclear = Notice("model-misfit", "text", "look for missing effects")
     assert corrected_experiment(_with(unclear, _GAIN)) == ""  # the first reason comes first
 

@@ -63,8 +63,8 @@ def section(estimate: Estimate) -> Section:
         certainty=certainty(estimate),
         names=meanings(estimate.parameters),
     )
-    shown = f"{unknown} not shown by this motion" if unknown else "every combination is excited"
-    note = f"{shown}; {len(weak)} weak, {len(zero)} not distinguishable from zero"
+    shown = f"{unknown} not shown by this motion; " if unknown else ""
+    note = f"{shown}{len(weak)} weak, {len(zero)} not distinguishable from zero"
     bad = estimate.verdict.level == "bad"
     return Section("unknown", "What don't we know?", body, folded=bad, note=note, unprinted=bad)
 
