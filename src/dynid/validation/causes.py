@@ -386,9 +386,7 @@ def _named(explaining: Sequence[Hypothesis], percent: float) -> tuple[Hypothesis
     best, *beside = sorted((trial for trial in explaining if trial.evidence > least), key=_negative_count)
     ratio = percent / max(best.percent, 1e-300)
     less = f"{float(f'{ratio:.2g}'):g} times" if ratio >= 1.5 else f"{100.0 * (1.0 - 1.0 / ratio):.2g} %"
-    gain = (
-        f": if this is corrected, the rms residual, noise included, is {less} smaller" if ratio > 1.0 else ""
-    )
+    gain = f": if this is corrected, the rms residual (with noise) is {less} smaller" if ratio > 1.0 else ""
     return best, replace(best.notice, text=best.notice.text + gain + _as_well(beside))
 
 
