@@ -42,6 +42,9 @@ async function look(browser, file) {
     await page.setViewportSize({ width, height: 900 });
     await page.waitForTimeout(150);
     seen.widths[width] = await page.evaluate(() => [document.documentElement.scrollWidth, document.documentElement.scrollHeight]);
+    if (width === 400) {
+      seen.stacked = await page.evaluate(() => [...document.querySelectorAll("table.stacked")].every((t) => t.offsetWidth <= t.parentElement.clientWidth));
+    }
   }
   const paper = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
   const light = await paper();

@@ -177,10 +177,8 @@ def test_the_changes_of_all_reasons_that_are_shown_first_are_in_the_file(tmp_pat
     columns = load_experiment(tmp_path / "a.yaml").columns
     assert (columns["tau_2"].delay, columns["tau_1"].scale) == (0.008, 0.5)
     page = report_html(whole)
-    assert "check this on your robot. If reasons 1 and 2 are true, run" in page
-    assert (
-        "these corrections (column tau_2, 8 ms late): <code>dynid identify experiment.corrected.yaml" in page
-    )
+    assert "if reasons 1 and 2 are true of your robot, run" in page
+    assert "these corrections in all logs (column tau_2, 8 ms late): <code>dynid identify experiment" in page
     unclear = Notice("model-misfit", "text", "look for missing effects")
     assert corrected_experiment(_with(unclear, _GAIN)) == ""  # the first reason comes first
 
@@ -194,9 +192,9 @@ def test_a_changed_column_is_named_with_its_joint():
     assert change_words(_with(_GAIN)) == ""
     page = report_html(_with(late))
     steps = page.partition('<ol class="steps">')[2].partition("</ol>")[0]
-    assert "<li>check this on your robot. If it is true, run" in steps  # the command is the first step
+    assert "<li>if the reason is true of your robot, run" in steps  # the command is the first step
     assert "remove the delay" not in steps
-    assert "remove the delay" in page.partition("and the change by hand")[2]
+    assert "remove the delay" in page.partition("What <code>experiment.corrected.yaml</code> changes")[2]
 
 
 def test_what_a_correction_may_settle_comes_after_it():

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 import dynid as package
+from dynid.common.errors import InputError
 from dynid.common.notices import notice
 from dynid.doctor.examine import examine
 from dynid.experiment.experiment import Experiment
@@ -57,3 +58,19 @@ def test_a_stretch_is_left_out_only_if_other_parts_are_then_predicted_better(con
     assert ("predicted no better" in burst.text) == (not contact)
     assert ("leave it out" in burst.remedy) == contact
     assert burst.level == ("care" if contact else "good")
+
+
+def test_why_a_stretch_could_not_be_left_out_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The place of the file and a second remedy were inside the text of the reason."""
+
+    def refuse(*_: object) -> None:
+        raise InputError("positions jump", file="/data/log.csv", remedy="split the log")
+
+    monkeypatch.setattr("dynid.validation.left_out._errors", refuse)
+    robot = package.load_robot("scara")
+    log = package.simulate(robot, {"rate": 200.0, "duration": 2.0, "seed": 3}).log()
+    fit = fit_task(Task(robot, (log,), Experiment(robot=robot, auto="off")))
+    change = {"logs": {log.name: {"exclude": [[0.8, 1.2]]}}}
+    warned = replace(fabricated(), warnings=(notice("burst", times=8.0, shown=log.name, change=change),))
+    (burst,) = with_tried_stretches(fit, warned).warnings
+    assert burst.text.endswith("; to leave it out could not be tried: positions jump")

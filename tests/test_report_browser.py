@@ -66,6 +66,7 @@ def _check(one: dict) -> None:
     assert min(one["plots"]) >= 1
     for width, (needed, _) in one["widths"].items():
         assert needed <= int(width), f"scrolls sideways at {width} px"
+    assert one["stacked"]  # drive terms are one below the other on a phone
     assert all(1 < columns <= 12 for columns in one["numbers"])  # of one panel, or of all if they fit
     assert one["theme"]
     assert one["folds"]

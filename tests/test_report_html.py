@@ -25,6 +25,7 @@ from dynid.report.bodies import body_row, far_words
 from dynid.report.html import notebook_html, report_html
 from dynid.report.latex import escaped, parameters_tex, unit_tex
 from dynid.report.numbers import sigma_text
+from dynid.report.page import ticked
 from dynid.report.panels import since_start
 from dynid.report.plots import packed
 from dynid.report.quality import Quality, coverage, loads, quality, worst_joint
@@ -318,7 +319,7 @@ def test_one_reason_is_shown_and_the_others_folded():
     body = section(replace(whole, verdict=verdict)).body
     shown, folded = str(body).split("<details>")[:2]
     assert shown.count('<li class="') == 1
-    assert f"{len(verdict.reasons) - 1} more reasons: " in folded
+    assert f"{len(verdict.reasons) - 1} more reasons</summary>" in folded
     assert "a contact" in folded
     assert shown.index('class="verdict bad"') < shown.index("<li")
     assert str(body).count('class="badge light good"') == len(JOINTS)
@@ -435,12 +436,11 @@ def test_a_bad_result_shows_its_reason_first_and_keeps_its_values_folded():
     page = report_html(replace(estimate(), verdict=verdict, warnings=(unit, *others)))
     top, _, rest = page.partition('id="found"')
     assert "<dt>Not usable for</dt><dd><b>anything yet</b>" in top
-    assert "2 probable consequences: angles-large, joint-error</summary>" in top
+    assert "2 probable consequences of reason 1</summary>" in top
     assert "more reason" not in top
     shown = page.partition('id="downloads"')[0]
     assert "check gears" not in shown  # a consequence needs no remedy of its own
-    assert "identify again: dynid identify . --write-experiment again.yaml writes" in _words(top)
-    assert "run commands in the folder of this report" in top
+    assert "dynid identify . --write-experiment again.yaml writes" in _words(top)
     assert '<details class="question long">' in rest[:80]
     assert "not usable: see the verdict" in rest[:400]
 
@@ -458,7 +458,7 @@ def test_one_worst_joint_is_named():
     large = replace(second, error_percent=1.1, error_rms=0.3, noise_floor=0.0)
     other = replace(third, error_percent=0.5, error_rms=9.0, noise_floor=0.0, unit="N")
     page = _judged_page(small, large, other)
-    assert f"Worst joint {small.name} : model error 6.9 % of its peak effort (0.04 N m). Why" in page
+    assert f"Worst joint {small.name} : model error 6.9 % of its peak effort (0.04 N m). Reason" in page
 
 
 def test_where_all_are_predicted_well_the_worst_joint_is_that_of_the_first_reason():
@@ -493,17 +493,17 @@ def test_the_verdict_answers_use_worst_joint_and_data():
         verdict = replace(whole.verdict, level=level, reasons=(named,))
         body = _words(str(section(replace(whole, verdict=verdict)).body))
         assert "Relative residual" not in body
-        order = [body.index(words) for words in (use, "Worst joint", "Why", "Next step", "Judged on")]
+        order = [body.index(words) for words in (use, "Worst joint", "Reason", "Next step", "Judged on")]
         assert order == sorted(order)
         assert f"{JOINTS[3]} : model error " in body
         assert (
-            ("Not judged for simulation" in body) == ("have it judged for that" in body) == (level == "care")
+            ("Not tested for simulation" in body) == ("have it judged for that" in body) == (level == "care")
         )
 
 
 def test_a_usable_result_says_that_it_is_no_rigid_robot():
     whole, found = estimate(), Notice("not-physical", "text")
-    told = "no physically possible robot has exactly these parameters"
+    told = "no real robot can have these parameters"
     assert told not in str(section(whole).body)
     assert told in str(section(replace(whole, warnings=(*whole.warnings, found))).body)
     bad = replace(whole.verdict, level="bad", reasons=(found,))
@@ -514,7 +514,7 @@ def test_every_effort_has_its_peak_beside_its_percentage():
     whole = estimate()
     judged = tuple(replace(row, peak=12.3 + i) for i, row in enumerate(whole.verdict.joints))
     text = _words(str(section(replace(whole, verdict=replace(whole.verdict, joints=judged))).body))
-    assert "joint prediction model error [N m] % of peak peak [N m]" in text
+    assert "joint error model error [N m] % of peak peak [N m]" in text
     first, last = ((row.error_rms**2 - row.noise_floor**2) ** 0.5 for row in (judged[0], judged[-1]))
     assert f": model error 1.4 % of its peak effort ({first:.2g} of 12.3 N m)." in text
     assert f"{last:.2g} 1.4 17.3" in text
@@ -582,7 +582,7 @@ def test_poor_predictions_follow_from_what_a_correction_explains():
         verdict = replace(estimate().verdict, level="care", reasons=(late, poor))
         return report_html(replace(estimate(), verdict=verdict, warnings=(late, poor), hypotheses=tests))
 
-    assert "1 probable consequence: joint-error</summary>" in shown(7.0)
+    assert "1 probable consequence of reason 1</summary>" in shown(7.0)
     assert "probable consequence" not in shown(80.0)
     assert "check gears" in shown(80.0)
 
@@ -615,7 +615,8 @@ def test_reasons_are_named_by_their_numbers_and_parameters_as_in_the_reason():
     text = _words(report_html(replace(whole, verdict=verdict, warnings=(misfit, gain, weak))))
     assert "Find the effect first (reason 1), then look again" in text
     listed = text.partition("(reason 3 of the verdict); 95 % intervals, which contain zero:")[2]
-    assert listed.replace("_ ", "_").startswith(f" {named} : \N{MINUS SIGN}")
+    words = in_words(named, zero[0].grouping)
+    assert listed.replace("_ ", "_").startswith(f" {named} ({words}): \N{MINUS SIGN}")
     assert "The intervals ignore reason 2 of the verdict" in text
 
 
@@ -653,7 +654,7 @@ def test_a_section_with_a_finding_is_open():
 def test_what_no_motion_shows_does_not_contradict_what_this_motion_shows():
     sums = {f"M_link{i}": "it has no effect on the efforts used, for any motion" for i in (1, 2)}
     text = _words(report_html(replace(estimate(), not_identifiable={}, invisible=sums)))
-    assert "Not shown by this motion (0)" in text
+    assert "Not shown by this motion" not in text
     assert "2 single values (masses, inertias) act only in such combinations" in text
     assert "M_ link1, M_ link2 it has no effect" in text  # one line for both
 
@@ -697,3 +698,22 @@ def test_masses_far_from_those_of_the_description_are_commented():
     assert "check the description" in far_words([row("fore", 1.0, None, sigma=0.1)])
     # Within its interval a measured mass does not contradict the description.
     assert far_words([row("fore", 1.0, None, sigma=0.9)]) == ""
+
+
+def test_no_line_ends_within_an_option_of_a_command():
+    assert str(ticked("run `dynid identify . --out ../a<b`")) == (
+        "run <code>dynid identify . <span>--out</span> ../a&lt;b</code>"
+    )
+
+
+def test_care_without_a_command_says_how_to_use_the_result_as_it_is():
+    """Readers found no command on the first screen, and did not know whether they may go on."""
+    whole = estimate()
+    misfit = notice("model-misfit", "gravity")
+    verdict = replace(whole.verdict, level="care", reasons=(misfit,))
+    text = _words(str(section(replace(whole, verdict=verdict)).body))
+    assert (
+        "Or if the error is small enough for your use, write the model as code: dynid export . --to c "
+        in (f"{text} ")
+    )
+    assert text.count("dynid export") == 1

@@ -273,7 +273,7 @@ def test_a_redundant_robot_is_not_said_to_predict_single_motors(model: str) -> N
     print_verdict(out, found)
     assert told in page
     assert told in out.file.getvalue()
-    assert ("predicting torques and feedforward" in page) == (model == "inverse")
+    assert ("predicting efforts (torques, forces)" in page) == (model == "inverse")
     assert without_tension(replace(found, verdict=replace(found.verdict, level="bad"))) == ""
 
 

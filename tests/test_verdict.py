@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dynid.common.catalogue import Severity
 from dynid.common.notices import at_level, by_severity, eased, gathered, notice
 from dynid.experiment.experiment import Experiment
 from dynid.fit import fit_task
@@ -202,6 +203,25 @@ def test_a_large_error_names_the_burst_of_its_joint(judged) -> None:
     assert found.text.endswith(
         "; the residual of joint_1 has a burst (see burst): if it is left out, nothing changes"
     )
+
+
+def test_a_burst_that_explains_nothing_is_not_named_with_a_large_error(judged) -> None:
+    burst = replace(
+        notice("burst", times=8.0, shown="log at t = 2.2 s (joint_1)", change={}), severity=Severity.NOTE
+    )
+    (found,) = [one for one in judged(unseen(error=1.4), burst).reasons if one.code == "joint-error"]
+    assert "burst" not in found.text
+
+
+def test_a_large_error_of_a_joint_with_weak_parameters_asks_for_more_motion(judged) -> None:
+    """A short log did not determine one joint; the reader was sent to units and signs."""
+    weak = notice("weak-parameters", names="Off_joint_1, XX_link_3_R")
+    (found,) = [one for one in judged(unseen(error=1.4), weak).reasons if one.code == "joint-error"]
+    assert found.text.endswith(". The logs determine parameters of joint_1 poorly")
+    assert found.remedy.startswith("record a motion that moves joint_1 more")
+    other = notice("weak-parameters", names="Off_elbow")
+    (found,) = [one for one in judged(unseen(error=1.4), other).reasons if one.code == "joint-error"]
+    assert found.remedy.startswith("look for contacts")
 
 
 @pytest.mark.parametrize(("error", "level"), [(0.1, "care"), (1.4, "care"), (2.4, "bad")])

@@ -87,7 +87,7 @@ def misplaced(finished: Finished) -> tuple[Notice, ...]:
     motors = [int(np.flatnonzero(row)[0]) for row in felt]
     best = _braking(factors, best, v, brakes)
     columns, said = _corrected_efforts(problem, motors, best)
-    refusal = _refusal(problem, f"signs or order of the efforts: {said}", columns, (start, least))
+    refusal = _refusal(problem, said, columns, (start, least))
     turned = _turned_position(problem, best)
     if turned is not None:
         left = _with_position_turned(problem, turned, experiment)

@@ -86,7 +86,7 @@ def change_words(estimate: Estimate) -> str:
             delay = 0.0 if isinstance(column, str) else 1e3 * column.get("delay", 0.0)
             size = f", {abs(delay):.3g} ms {'late' if delay > 0.0 else 'early'}" if delay else ""
             if not isinstance(column, str) and column.get("scale") == -1:
-                size += ", sign turned"
+                size += ", sign reversed"
             name = f"all columns {key.removesuffix('_{i}')}" if key.endswith("_{i}") else f"column {key}"
             told += [f"{name}{owner}{size}"] if owner or size else []
         if any("exclude" in entry for entry in reasons[k - 1].change.get("logs", {}).values()):

@@ -65,8 +65,8 @@ def effort_figure(
             series.insert(0, stack("s", parts))
         panels.append(panel(series, _title(signals, i), _TIME))
     areas = (
-        " Coloured areas: the parts of the prediction. Those above zero, less those"
-        " below, are the predicted effort."
+        " Coloured areas: the parts of the prediction. Their sum is the predicted effort; areas below zero"
+        " count as negative."
         if terms
         else ""
     )

@@ -304,7 +304,7 @@ def _physical(fit: Fit, trials: Sequence[Hypothesis], impossible: bool) -> tuple
         return None
     others = (trial for trial in trials if trial is not best and trial.added == 0)
     beside = [trial for trial in others if abs(trial.likely - best.likely) < _AS_GOOD and possible(trial)]
-    text = f"{best.notice.text}: with this correction the parameters are physically consistent"
+    text = f"{best.notice.text}: if this is corrected, the parameters are physically consistent"
     return best, replace(best.notice, text=text + _as_well(beside))
 
 
@@ -386,7 +386,7 @@ def _named(explaining: Sequence[Hypothesis], percent: float) -> tuple[Hypothesis
     best, *beside = sorted((trial for trial in explaining if trial.evidence > least), key=_negative_count)
     ratio = percent / max(best.percent, 1e-300)
     less = f"{float(f'{ratio:.2g}'):g} times" if ratio >= 1.5 else f"{100.0 * (1.0 - 1.0 / ratio):.2g} %"
-    gain = f": with this correction the rms residual is {less} smaller" if ratio > 1.0 else ""
+    gain = f": if this is corrected, the rms residual (with noise) is {less} smaller" if ratio > 1.0 else ""
     return best, replace(best.notice, text=best.notice.text + gain + _as_well(beside))
 
 

@@ -38,6 +38,7 @@ from dynid.estimator.estimator import gives_bodies
 from dynid.fit import Fit
 from dynid.report.numbers import number, percent
 from dynid.report.quality import peaks, unseen
+from dynid.report.words import owner_of
 from dynid.statistics.estimate import Estimate, ParameterEstimate
 from dynid.statistics.estimate_parts import JointVerdict, Verdict, level_of, worst
 
@@ -114,12 +115,21 @@ def _poor_joints(joints: Sequence[JointVerdict], warnings: Sequence[Notice]) -> 
     )
     more = f" and {len(poor) - _MOST_SHOWN} more" if len(poor) > _MOST_SHOWN else ""
     level = worst(row.level for row in poor)
-    more += _bursts(poor, warnings)
-    if level == "care":  # wrong columns or units are not predicted this well
+    more += (bursts := _bursts(poor, warnings))
+    if level == "care" and not bursts and (names := _weak_joints(poor, warnings)):
+        remark = notice("joint-error", "weak", shown=shown, more=more, names=", ".join(names))
+    elif level == "care":  # wrong columns or units are not predicted this well
         remark = notice("joint-error", "slight", shown=shown, more=more)
     else:
         remark = notice("joint-error", shown=shown, more=more)
     yield at_level(remark, level)
+
+
+def _weak_joints(poor: Sequence[JointVerdict], warnings: Sequence[Notice]) -> list[str]:
+    """Which of these joints have drive parameters that the logs determine poorly."""
+    texts = (note.text for note in warnings if note.code == "weak-parameters")
+    owners = {owner_of(name) for text in texts for name in re.findall(r"[^\s,]+", text)}
+    return [row.name for row in poor if row.name in owners]
 
 
 def _bursts(poor: Sequence[JointVerdict], warnings: Sequence[Notice]) -> str:

@@ -119,11 +119,11 @@ RESIDUALS = {
         rank="model",
         traits=("linear", "doubt"),
         gravity=(
-            "the residuals contain more than noise, and a part of it follows the pose. It is not gravity:"
-            " other directions and sizes of it were tried, and none explains it",
-            "look for forces that follow the pose and that the model lacks: springs, counterbalances, cables,"
-            " coupled axes of a wrist; then check the clock of the log and the geometry (link lengths, axes,"
-            " joint zeros)",
+            "the efforts have a part that depends on the joint positions and that the model lacks. It is not"
+            " gravity: other directions and sizes of gravity were tried",
+            "look for what loads the joints in some positions and is not in the description: springs,"
+            " counterbalances, cables, coupled axes of a wrist; then check the clock of the log and the"
+            " geometry (link lengths, axes, joint zeros)",
         ),
     ),
     "friction-missing": care(
@@ -156,7 +156,7 @@ RESIDUALS = {
     "dimension-off": care(
         "the logs fit with another value of a dimension; see"
         " [description tests](../howto/description_tests.md)",
-        "dimension '{name}' seems to be {value:.5g} instead of {described:.5g} {unit}",
+        "dimension '{name}' seems to be {value:.4g} {unit} instead of {described:.4g} {unit}",
         "measure it, or estimate it with the parameters: {entry}",
         rank="part",
         traits=("description", "linear", "searched"),
@@ -189,8 +189,8 @@ RESIDUALS = {
         traits=("log",),
         exchanged=("the payloads of logs '{log}' and '{other}' seem to be exchanged", _LABELS),
         other=(
-            "log '{log}' (declared payload: {declared}) seems to carry another payload than the other logs,"
-            " or it is mounted differently, e.g. turned on its flange",
+            "log '{log}' seems to carry another payload than the other logs (declared: {declared}), or its"
+            " payload is mounted differently, e.g. turned on its flange",
             _LABELS,
         ),
         known=(

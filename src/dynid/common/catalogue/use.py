@@ -50,6 +50,11 @@ VALIDATION = {
         "check columns, units and signs of these joints, payloads of the logs, contacts, missing friction"
         " terms and the geometry of the description",
         rank="joint error",
+        weak=(
+            "large errors on motion that was not fitted: {shown}{more}. The logs determine parameters of"
+            " {names} poorly",
+            "record a motion that moves {names} more, and identify from it too",
+        ),
         slight=(
             "large errors on motion that was not fitted: {shown}{more}",
             "look for contacts, another payload or missing friction terms at these joints, then check the"

@@ -45,7 +45,7 @@ def section(estimate: Estimate) -> Section:
         n_reasons=unknown,
         invisible={_sums(reason): names for reason, names in _by_reason(estimate.invisible).items()},
         n_invisible=len(estimate.invisible),
-        weak=[_words(p) for p in sorted(weak, key=_uncertainty)[:_LISTED]],
+        weak=[_weak(p) for p in sorted(weak, key=_uncertainty)[:_LISTED]],
         n_weak=len(weak),
         n_poor=len(weak) + len(zero),
         n_all=sum(p.essential for p in estimate.parameters),
@@ -63,8 +63,8 @@ def section(estimate: Estimate) -> Section:
         certainty=certainty(estimate),
         names=meanings(estimate.parameters),
     )
-    shown = f"{unknown} not shown by this motion" if unknown else "every combination is excited"
-    note = f"{shown}; {len(weak)} weak, {len(zero)} not distinguishable from zero"
+    shown = f"{unknown} not shown by this motion; " if unknown else ""
+    note = f"{shown}{len(weak)} weak, {len(zero)} not distinguishable from zero"
     bad = estimate.verdict.level == "bad"
     return Section("unknown", "What don't we know?", body, folded=bad, note=note, unprinted=bad)
 
@@ -94,9 +94,13 @@ def _uncertainty(p: ParameterEstimate) -> float:
     return -(p.sigma_rel_percent or float("inf"))
 
 
-def _words(p: ParameterEstimate) -> str:
+def _named(p: ParameterEstimate) -> str:
     words = in_words(p.name, p.grouping)
-    return f"{p.name}{f' ({words})' if words else ''}: sigma {percent(p.sigma_rel_percent)} % of its value"
+    return f"{p.name} ({words})" if words else p.name
+
+
+def _weak(p: ParameterEstimate) -> str:
+    return f"{_named(p)}: sigma {percent(p.sigma_rel_percent)} % of its value"
 
 
 def _relevant(estimate: Estimate, zero: Sequence[ParameterEstimate]) -> tuple[str, list[ParameterEstimate]]:
@@ -112,9 +116,9 @@ def _relevant(estimate: Estimate, zero: Sequence[ParameterEstimate]) -> tuple[st
 
 def _zero(p: ParameterEstimate) -> str:
     if p.ci95 is None:
-        return f"{p.name}: no interval"
+        return f"{_named(p)}: no interval"
     low, high = (number(end, 2).replace("-", "\N{MINUS SIGN}") for end in p.ci95)
-    return f"{p.name}: {low} to {high} {unit_text(p.unit)}".rstrip()
+    return f"{_named(p)}: {low} to {high} {unit_text(p.unit)}".rstrip()
 
 
 def _moves(estimate: Estimate, poor: list[ParameterEstimate]) -> list[tuple[str, int]]:

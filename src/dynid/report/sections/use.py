@@ -33,7 +33,7 @@ from dynid.report.quality import (
 from dynid.report.robot_view import robot_view
 from dynid.report.sections.predicts import without_tension
 from dynid.report.sections.provenance import command_line
-from dynid.report.sections.unknown import WEAK, named_robot
+from dynid.report.sections.unknown import named_robot
 from dynid.report.words import meanings
 from dynid.statistics.estimate import Estimate
 from dynid.statistics.estimate_parts import LIMITS, JointVerdict
@@ -62,8 +62,9 @@ _OTHER_PURPOSES = "to use it for simulation, payloads or collision detection, ha
 _JUDGE_FILES = "`dynid identify . --for simulation --out ../simulation` (or `payload`, `collision`)"
 _JUDGE = '`identify(..., purpose="simulation")` (or `"payload"`, `"collision"`)'
 _SECTIONS = {"description": "Is the description right?", "logs": "Was the log good?"}
+_RECORD = "record a motion"
 _WORST = {"effort": "joint", "power": "error"}  # what is worst; else what is compared
-_WORDS = {"good": "good", "care": "with care", "bad": "do not use"}
+_WORDS = {"good": "small", "care": "medium", "bad": "large"}  # errors
 
 
 def section(estimate: Estimate) -> Section:
@@ -72,6 +73,7 @@ def section(estimate: Estimate) -> Section:
     verdict = estimate.verdict
     kind, worst = compared(estimate), worst_joint(estimate)
     steps, by_hand = _steps(estimate)
+    accepted = _go_on(estimate) if verdict.level == "care" and "`" not in steps[0] else ""
     spoiled = bool(verdict.reasons) and spoils_all(verdict.reasons[0])
     body = render(
         "use.html",
@@ -105,7 +107,9 @@ def section(estimate: Estimate) -> Section:
         first=first,
         others=others,
         caused=all(is_consequence(estimate, reason) for reason in others),
-        steps=steps,
+        several=len(first) > 1 or bool(others),
+        accepted=accepted,
+        steps=steps if not accepted else [step for step in steps if not step.endswith(accepted)],
         by_hand=by_hand,
         commands=any("`dynid " in step for step in steps[1:]),
         corrected=corrected_experiment(estimate),
@@ -168,8 +172,9 @@ def _steps(estimate: Estimate) -> tuple[list[str], list[str]]:
     for k, cause in enumerate(reasons, 1):
         if cause.remedy:
             remedy = _with_numbers(cause.remedy, reasons)
-            if cause.code == WEAK and level != "bad" and compared(estimate) in ("effort", "power"):
-                remedy += f"; `dynid excite {named_robot(estimate)} --after . --period 20` designs one"
+            if remedy.startswith(_RECORD) and level != "bad" and compared(estimate) in ("effort", "power"):
+                design = f"`dynid excite {named_robot(estimate)} --after . --period 20`"
+                remedy += f"; {design} designs one" if not any(design in step for step in numbers) else ""
             numbers.setdefault(remedy, []).append(str(k))
     several = len(reasons) > 1
     runs = corrected_experiment(estimate)
@@ -186,39 +191,47 @@ def _steps(estimate: Estimate) -> tuple[list[str], list[str]]:
     if runs:
         steps.insert(0, _run_corrected(estimate, changed if several else ()))
     again = "" if runs else _again(estimate, steps)
-    if again or (level == "bad" and not runs):
+    if again == f"identify again: {_WRITE}" and "experiment file" in steps[0]:  # the first step needs it
+        steps[0] += f": {_WRITE}"
+    elif again or (level == "bad" and not runs):
         steps.append(again or "identify again")
     if level == "bad":
         return steps, by_hand
     if not any(prediction.independent for prediction in estimate.validation):
         steps.append("record one more motion and predict it: `dynid validate . LOG`")
-    export = (
-        "write the model for other programs: `dynid export . --to urdf` (or `mjcf`, `sdf`, `c`,"
-        " `numpy`, ...); each file is read back and compared with this result"
-    )
+    export = _go_on(estimate)
     if level != "good":
         export = (
             f"if {'these reasons do' if several else 'this reason does'} not matter for your use, {export}"
         )
-    if not all(body["exported"] for body in estimate.bodies):
-        export = "to export a model, identify again with `estimator: consistent`"
-        if _from_files(estimate):
-            export = (
-                "to export a model, find physically possible parameters first:"
-                " `dynid identify . --estimator consistent --out ../consistent`"
-            )
     judge = _JUDGE_FILES if _from_files(estimate) else _JUDGE
     asked = [f"{_OTHER_PURPOSES}: {judge}"] if _unjudged(estimate) else []
     return [*steps, _OTHER_USE.get(compared(estimate), export), *asked], by_hand
 
 
+def _go_on(estimate: Estimate) -> str:
+    """How to use the result as it is."""
+    if not all(body["exported"] for body in estimate.bodies):
+        if not _from_files(estimate):
+            return "identify again with `estimator: consistent` to export a model"
+        return (
+            "find physically possible parameters, which can be exported:"
+            " `dynid identify . --estimator consistent --out ../consistent`"
+        )
+    if estimate.verdict.purpose == "simulation":
+        return "write the model for a simulator: `dynid export . --to urdf` (or `mjcf`, `sdf`, ...)"
+    return "write the model as code: `dynid export . --to c` (or `numpy`, ...; `urdf` for other programs)"
+
+
 def _run_corrected(estimate: Estimate, numbers: Sequence[int]) -> str:
     """The first step where the experiment is corrected: check, and run it."""
     many = len(numbers) > 1
-    what = f"reasons {listed([str(k) for k in numbers])} are" if many else "it is"
+    everywhere = "columns" in proposed_change(estimate)[0] and len(estimate.provenance.get("inputs", ())) > 1
+    logs = " in all logs" if everywhere else ""
+    what = f"reasons {listed([str(k) for k in numbers])} are" if many else "the reason is"
     return (
-        f"check this on your robot. If {what} true, run the experiment with"
-        f" {'these corrections' if many else 'this correction'}{change_words(estimate)}:"
+        f"if {what} true of your robot, run the experiment with"
+        f" {'these corrections' if many else 'this correction'}{logs}{change_words(estimate)}:"
         f" `dynid identify {FILE} --out ../corrected`"
     )
 

@@ -151,7 +151,8 @@
     data.joints.forEach(function (j) {
       const c = project(world(frame, j.body, j.at)), v = j.effort >= 0 ? log.share[j.effort][frame] : NaN;
       const r = (j.effort >= 0 ? 1.45 : 0.8) * data.thick * c[3];
-      list.push({ z: c[2] - data.thick, go: function () { ball(c, Math.max((j.effort >= 0 ? 5 : 2.5) * ratio(), r), v === v ? heat(v) : j.effort >= 0 ? "#6b7785" : "#9aa5b1"); } });
+      // A large error is not hidden behind a body.
+      list.push({ z: v > 0.5 * data.full ? -Infinity : c[2] - data.thick, go: function () { ball(c, Math.max((j.effort >= 0 ? 5 : 2.5) * ratio(), r), v === v ? heat(v) : j.effort >= 0 ? "#6b7785" : "#9aa5b1"); } });
     });
     list.sort(function (a, b) { return b.z - a.z; }).forEach(function (one) { one.go(); });
     if (massBox && massBox.checked) { data.ellipsoids.forEach(ellipsoid); }
@@ -204,7 +205,9 @@
   new IntersectionObserver(function (entries) { seen = entries[0].isIntersecting; }).observe(canvas);
   dynid.redrawRobot = draw;
   load(0);
+  // The largest residual is seen first.
   frame = Math.floor(log.n / 3);
+  log.share.reduce(function (most, one) { one.forEach(function (v, f) { if (v > most) { most = v; frame = f; } }); return most; }, 0);
   fit();
   if (!window.matchMedia("(prefers-reduced-motion: reduce)").matches && !navigator.webdriver) { play(true); }
 })(window.dynid);
