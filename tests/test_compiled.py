@@ -161,6 +161,48 @@ def test_parts_have_no_machine_code_and_serve_kernels_of_later_runs(tmp_path):
     assert results[0] == results[1] == 3.0 * (0.1 * 0.1 + 1.0)
 
 
+NESTED = """
+import sys
+import numpy as np
+from numba.core.runtime.nrt import rtsys
+from dynid.common.compiled import inner, kernel
+
+@inner
+def part(x):
+    return x * x + 1.0
+
+@kernel
+def filled(x):
+    for i in range(len(x)):
+        x[i] = part(x[i])
+
+@kernel
+def outer(x):
+    filled(x)
+    x[0] += 1.0
+
+x = np.full(3, 2.0)
+for name in sys.argv[1].split(","):
+    globals()[name](x)
+print(*x, sum(filled.stats.cache_hits.values()), int(rtsys._init))
+"""
+
+
+def test_a_kernel_from_the_disk_takes_arrays_and_is_compiled_into_others(tmp_path):
+    """Its code is read for them only then; nothing is compiled to load it."""
+    file = tmp_path / "nested.py"
+    file.write_text(NESTED, encoding="utf-8")
+
+    def printed(names):
+        run = [sys.executable, str(file), names]
+        return subprocess.run(run, capture_output=True, text=True, check=True).stdout.split()
+
+    assert printed("filled") == ["5.0", "5.0", "5.0", "0", "1"]
+    assert printed("filled") == ["5.0", "5.0", "5.0", "1", "0"]
+    assert printed("filled,outer") == ["27.0", "26.0", "26.0", "1", "1"]
+    assert printed("outer,filled") == ["37.0", "26.0", "26.0", "1", "0"]
+
+
 def test_processes_that_need_the_same_code_compile_it_once(tmp_path):
     file = tmp_path / "parts.py"
     file.write_text(

@@ -110,7 +110,7 @@ def _cached(function: Kernel, options: dict[str, Any]) -> Kernel:
     compiled: Kernel = njit(**options)(function)
     try:
         is_part = issubclass(options["pipeline_class"], _WholePartCompiler)
-        compiled._cache = cache_of(function, is_part)  # type: ignore[attr-defined]
+        compiled._cache = cache_of(function, is_part, options["_nrt"])  # type: ignore[attr-defined]
     except RuntimeError as error:
         if "no locator available" not in str(error):
             raise

@@ -20,11 +20,12 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from llvmlite.binding import parse_bitcode
+from llvmlite.binding import add_symbol, parse_bitcode
 from numba.core.caching import FunctionCache
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import compile_result
 from numba.core.registry import cpu_target
+from numba.core.runtime import _nrt_python  # type: ignore[attr-defined]
 from numba.core.runtime.nrt import rtsys
 
 try:
@@ -72,6 +73,37 @@ class Part(JITCodeLibrary):
         self._finalized = True
 
 
+class _Stored(JITCodeLibrary):
+    """Machine code of a kernel from the disk; what others contain of it is read when they are compiled."""
+
+    bitcode: bytes
+
+    @classmethod
+    def of(cls, codegen: Any, stored: Any, description: Any) -> _Stored:
+        """As Numba wrote it; of its symbols only those that are called count as defined."""
+        name, _, (code, bitcode) = stored
+        library = cls(codegen, name)
+        library.bitcode = bitcode
+        library.enable_object_caching()  # type: ignore[no-untyped-call]
+        library._set_compiled_object(code)  # type: ignore[no-untyped-call]
+        library._finalize_final_module()  # type: ignore[no-untyped-call]
+        called = {description.llvm_func_name, description.llvm_cpython_wrapper_name}
+        codegen._engine._defined_symbols |= called
+        return library
+
+    def _get_module_for_linking(self) -> Any:
+        if self._shared_module is None:
+            self._shared_module = parse_bitcode(self.bitcode)
+        return self._shared_module
+
+
+@cache
+def _link_helpers() -> None:
+    """Let machine code find what takes arrays from Python; compiling what counts them takes longer."""
+    for name, address in _nrt_python.c_helpers.items():
+        add_symbol(name if name.startswith("_") else f"NRT_{name}", address)
+
+
 class _KernelCache(FunctionCache):
     """Loads compiled code without what only compilation needs: importing that takes 0.3 s in every run.
 
@@ -79,14 +111,15 @@ class _KernelCache(FunctionCache):
     calls, so here their files count too: an upgrade may change these and not the file of the caller.
     """
 
-    def __init__(self, function: Kernel) -> None:
+    def __init__(self, function: Kernel, counts_arrays: bool) -> None:
         super().__init__(function)  # type: ignore[no-untyped-call]
+        self._prepare = rtsys.initialize if counts_arrays else lambda context: _link_helpers()
         self._cache_file._source_stamp = source_stamp(Path(function.__code__.co_filename))
         self._place = zlib.crc32(f"{function.__module__}.{function.__qualname__}".encode()) >> 1
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Compiled code for these argument types, None if it must be compiled, by this process alone."""
-        rtsys.initialize(target_context)
+        self._prepare(target_context)
         found = self._read(sig, target_context)
         if found is None:
             self.claim(_PATIENCE)
@@ -106,7 +139,30 @@ class _KernelCache(FunctionCache):
 
     def _read(self, sig: Any, target_context: Any) -> Any:
         with self._guard_against_spurious_io_errors():
-            return self._load_overload(sig, target_context)  # type: ignore[no-untyped-call]
+            return self._load_overload(sig, target_context)
+
+    def _load_overload(self, sig: Any, target_context: Any) -> Any:
+        codegen, index = target_context.codegen(), self._index_key
+        kept: Any = self._cache_file.load(index(sig, codegen))  # type: ignore[no-untyped-call]
+        if kept is None:
+            return None
+        stored, description, environment, signature = kept[:4]
+        library = self._library(codegen, stored, description)
+        for other in kept[-1]:  # of functions inside
+            library.codegen.set_env(other.env_name, other)
+        return compile_result(  # type: ignore[no-untyped-call]
+            target_context=target_context,
+            typing_context=target_context.typing_context,
+            library=library,
+            environment=environment,
+            entry_point=target_context.get_executable(library, description, environment),
+            fndesc=description,
+            signature=signature,
+            objectmode=False,
+        )
+
+    def _library(self, codegen: Any, stored: Any, description: Any) -> Any:
+        return _Stored.of(codegen, stored, description)
 
     def claim(self, patience: float) -> bool:
         """Whether no other process compiles this function, now or within the given time in seconds.
@@ -136,23 +192,8 @@ class _KernelCache(FunctionCache):
 class _PartCache(_KernelCache):
     """Stores parts, for kernels that are compiled later."""
 
-    def _load_overload(self, sig: Any, target_context: Any) -> Any:
-        index: Callable[..., Any] = self._index_key
-        kept: Any = self._cache_file.load(index(sig, target_context.codegen()))  # type: ignore[no-untyped-call]
-        if kept is None:
-            return None
-        stored, description, environment, signature = kept[:4]
-        part = Part.stored(target_context.codegen(), *stored)
-        return compile_result(  # type: ignore[no-untyped-call]
-            target_context=target_context,
-            typing_context=target_context.typing_context,
-            library=part,
-            environment=environment,
-            entry_point=target_context.get_executable(part, description, environment),
-            fndesc=description,
-            signature=signature,
-            objectmode=False,
-        )
+    def _library(self, codegen: Any, stored: Any, description: Any) -> Any:
+        return Part.stored(codegen, *stored)
 
 
 @cache
@@ -172,13 +213,13 @@ def log(level: int, text: str) -> None:
         logging.getLogger("dynid").log(level, text)
 
 
-def cache_of(function: Kernel, is_part: bool) -> Any:
-    """The cache of a function that is to be compiled.
+def cache_of(function: Kernel, is_part: bool, counts_arrays: bool) -> Any:
+    """The cache of a function that is to be compiled; `counts_arrays`: it makes arrays or returns them.
 
     Raises:
         RuntimeError: No folder can be written.
     """
-    return (_PartCache if is_part else _KernelCache)(function)
+    return (_PartCache if is_part else _KernelCache)(function, counts_arrays)
 
 
 def kept_signatures(compiled: Any) -> list[Any] | None:
