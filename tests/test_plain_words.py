@@ -23,6 +23,7 @@ WORDS = {
     r"beyond noise": "model error, or: larger than the noise",
 }
 _WORDS = {re.compile(rf"\b(?:{pattern})", re.IGNORECASE): instead for pattern, instead in WORDS.items()}
+_ANY_WORD = re.compile(rf"\b(?:{'|'.join(WORDS)})", re.IGNORECASE)
 _TEMPLATES = sorted((ROOT / "src" / "dynid").rglob("templates/*.html"))
 _SOURCES = sorted((ROOT / "src" / "dynid").rglob("*.py"))
 
@@ -30,7 +31,7 @@ _SOURCES = sorted((ROOT / "src" / "dynid").rglob("*.py"))
 def found_in(text: str) -> list[str]:
     return [
         f"'{match[0]}' (write: {instead})"
-        for word, instead in _WORDS.items()
+        for word, instead in (_WORDS.items() if _ANY_WORD.search(text) else ())
         for match in word.finditer(text)
     ]
 
