@@ -177,7 +177,7 @@ def test_the_changes_of_all_reasons_that_are_shown_first_are_in_the_file(tmp_pat
     columns = load_experiment(tmp_path / "a.yaml").columns
     assert (columns["tau_2"].delay, columns["tau_1"].scale) == (0.008, 0.5)
     page = report_html(whole)
-    assert "if reasons 1 and 2 are true of your robot, run" in page
+    assert "check on the robot that reasons 1 and 2 are right; then identify" in page
     assert "these corrections in all logs (column tau_2, 8 ms late): <code>dynid identify experiment" in page
     unclear = Notice("model-misfit", "text", "look for missing effects")
     assert corrected_experiment(_with(unclear, _GAIN)) == ""  # the first reason comes first
@@ -192,7 +192,7 @@ def test_a_changed_column_is_named_with_its_joint():
     assert change_words(_with(_GAIN)) == ""
     page = report_html(_with(late))
     steps = page.partition('<ol class="steps">')[2].partition("</ol>")[0]
-    assert "<li>if the reason is true of your robot, run" in steps  # the command is the first step
+    assert "<li>check on the robot that this reason is right; then identify" in steps  # the command is the first step
     assert "remove the delay" not in steps
     assert "remove the delay" in page.partition("What <code>experiment.corrected.yaml</code> changes")[2]
 

@@ -33,7 +33,7 @@ _NUMBERED = re.compile(r"[a-z_]+_\d+")
 _TEXT = """\
 # The experiment of the result in this folder, with the change of
 {changes}
-# Check that it is true of your robot, then run:  dynid identify {file}
+# Check on the robot that it is right, then run:  dynid identify {file}
 """
 
 

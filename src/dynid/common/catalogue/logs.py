@@ -9,7 +9,7 @@ _TABLES = "see [multibody tables](../howto/multibody_table.md#checks)"
 LOGS = {
     "forced": stop(
         "input that is refused was used because of `--force`: the text is that of the refusal",
-        "{text}. This input was refused, and used because of --force",
+        "{text}. dynid refused this input; it was used because of `--force`",
         "correct the input, and identify again without --force",
         rank="declaration",
     ),

@@ -6,8 +6,8 @@ from dynid.common.catalogue.entry import care, note, stop
 
 _BLOCKS = "[intervals are not reliable](../explanation/uncertainty.md#blocks); repeat the motion"
 _LABELS = (
-    "check which payload each log carries and how it is mounted; correct `payload:` in the entry of that log"
-    " in the experiment file"
+    "check which payload each log carries and how it is mounted; then change `payload:` of that log in the"
+    " experiment file"
 )
 _TESTS = "see [residual tests](../explanation/residual_tests.md)"
 
@@ -189,8 +189,8 @@ RESIDUALS = {
         traits=("log",),
         exchanged=("the payloads of logs '{log}' and '{other}' seem to be exchanged", _LABELS),
         other=(
-            "log '{log}' seems to carry another payload than the other logs (declared: {declared}), or its"
-            " payload is mounted differently, e.g. turned on its flange",
+            "log '{log}' (declared payload: {declared}) seems to carry another payload than the other logs, or"
+            " carries it in another position, e.g. turned on its flange",
             _LABELS,
         ),
         known=(

@@ -55,8 +55,8 @@ _OTHER_USE = {  # what cannot be exported
     "reading": "subtract the tool from the readings: `compensation.py`",
 }
 _WRITE = (
-    "`dynid identify . --write-experiment again.yaml` writes the experiment as a file;"
-    " edit it and run `dynid identify again.yaml`"
+    "`dynid identify . --write-experiment again.yaml` writes the experiment file; change it, then run"
+    " `dynid identify again.yaml`"
 )
 _OTHER_PURPOSES = "to use it for simulation, payloads or collision detection, have it judged for that"
 _JUDGE_FILES = "`dynid identify . --for simulation --out ../simulation` (or `payload`, `collision`)"
@@ -228,9 +228,9 @@ def _run_corrected(estimate: Estimate, numbers: Sequence[int]) -> str:
     many = len(numbers) > 1
     everywhere = "columns" in proposed_change(estimate)[0] and len(estimate.provenance.get("inputs", ())) > 1
     logs = " in all logs" if everywhere else ""
-    what = f"reasons {listed([str(k) for k in numbers])} are" if many else "the reason is"
+    what = f"reasons {listed([str(k) for k in numbers])} are" if many else "this reason is"
     return (
-        f"if {what} true of your robot, run the experiment with"
+        f"check on the robot that {what} right; then identify again with"
         f" {'these corrections' if many else 'this correction'}{logs}{change_words(estimate)}:"
         f" `dynid identify {FILE} --out ../corrected`"
     )
