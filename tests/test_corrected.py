@@ -192,7 +192,7 @@ def test_a_changed_column_is_named_with_its_joint():
     assert change_words(_with(_GAIN)) == ""
     page = report_html(_with(late))
     steps = page.partition('<ol class="steps">')[2].partition("</ol>")[0]
-    assert "<li>check on the robot that this reason is right; then identify" in steps  # the command is the first step
+    assert "<li>check on the robot that this reason is right; then identify" in steps  # the first step
     assert "remove the delay" not in steps
     assert "remove the delay" in page.partition("What <code>experiment.corrected.yaml</code> changes")[2]
 

@@ -189,8 +189,8 @@ RESIDUALS = {
         traits=("log",),
         exchanged=("the payloads of logs '{log}' and '{other}' seem to be exchanged", _LABELS),
         other=(
-            "log '{log}' (declared payload: {declared}) seems to carry another payload than the other logs, or"
-            " carries it in another position, e.g. turned on its flange",
+            "log '{log}' (declared payload: {declared}) seems to carry another payload than the other logs,"
+            " or carries it in another position, e.g. turned on its flange",
             _LABELS,
         ),
         known=(

@@ -44,15 +44,15 @@ VALIDATION = {
         ),
     ),
     "joint-error": care(
-        "efforts on motion that was not fitted have errors that are not small: check the joints in the text; see"
-        " [verdict](../explanation/verdict.md)",
+        "efforts on motion that was not fitted have errors that are not small: check the joints in the text;"
+        " see [verdict](../explanation/verdict.md)",
         "errors that are not small on motion that was not fitted: {shown}{more}",
         "check columns, units and signs of these joints, payloads of the logs, contacts, missing friction"
         " terms and the geometry of the description",
         rank="joint error",
         weak=(
-            "errors that are not small on motion that was not fitted: {shown}{more}. The logs determine parameters of"
-            " {names} poorly",
+            "errors that are not small on motion that was not fitted: {shown}{more}. The logs determine"
+            " parameters of {names} poorly",
             "record a motion that moves {names} more, and identify from it too",
         ),
         slight=(
