@@ -363,6 +363,17 @@ def mirrored(i: int) -> Fault:
     return lambda setup: changed(setup, change)
 
 
+def geared(joint: int, factor: float, effort: bool) -> Fault:
+    """One position times a factor: a wrong encoder constant; or a wrong gear ratio, with its effort."""
+
+    def change(log: Log, q: Any, tau: Any) -> tuple[Any, Any]:
+        q[:, joint] *= factor
+        tau[:, joint] /= factor if effort else 1.0
+        return q, tau
+
+    return lambda setup: changed(setup, change)
+
+
 def late(seconds: float) -> Fault:
     """Efforts later than positions."""
 
@@ -379,6 +390,17 @@ def lost(joint: int, count: int) -> Fault:
 
     def change(log: Log, q: Any, tau: Any) -> tuple[Any, Any]:
         q[np.random.default_rng(len(q)).choice(len(q), count, replace=False), joint] = 0.0
+        return q, tau
+
+    return lambda setup: changed(setup, change)
+
+
+def packets_lost(count: int, size: int) -> Fault:
+    """Whole rows repeat the last one before them, at some places."""
+
+    def change(log: Log, q: Any, tau: Any) -> tuple[Any, Any]:
+        for at in np.random.default_rng(len(q)).choice(np.arange(1, len(q) - size), count, replace=False):
+            q[at : at + size], tau[at : at + size] = q[at - 1], tau[at - 1]
         return q, tau
 
     return lambda setup: changed(setup, change)
@@ -527,6 +549,9 @@ def good_cases() -> Iterator[Case]:
             )
         if robot in CARRIED:
             yield Case(f"good/{robot}/loaded/4", (), lambda r=robot: clean(r, 4, loaded=True), half)
+    for i, robot in enumerate(("ur5", "scara", "delta", "fivebar")):
+        make = partial(lambda r, s: packets_lost(12, 8)(clean(r, s)), robot, 141 + i)
+        yield Case(f"good/{robot}/packets-lost/{141 + i}", (), make, HALVES[i % 2])
     yield Case("good/serial6/noise1/1", (), lambda: clean("serial6", 1), "aside")
     for robot, half in (("ur5", "aside"), ("fivebar", "aside"), ("delta", "aside"), ("rrr3", "aside")):
         yield Case(f"good/{robot}/noise0.5/5", (), lambda r=robot: clean(r, 5, noise=0.5), half)
@@ -594,6 +619,8 @@ def bad_cases() -> Iterator[Case]:
         )
     yield from _bad("contact", ("burst",), contact, ("ur5", "scara", "delta", "puma560"), 96)
     yield from _bad("lost", ("position-spikes",), lost(1, 40), ("ur5", "scara", "fivebar", "delta"), 126)
+    yield from _bad("encoder", ("position-scale",), geared(1, 1.1, False), arms, 131)
+    yield from _bad("gear", ("position-scale",), geared(2, 0.8, True), arms, 134)
     for i, robot in enumerate(("ur5", "scara", "panda")):
         yield Case(
             f"bad/{robot}/still/{101 + i}",

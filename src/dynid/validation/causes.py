@@ -41,7 +41,7 @@ from dynid.validation.contradiction import (
     corrected_trials,
     is_poor,
 )
-from dynid.validation.dimensions import best_size, doubted, large_dimensions, quarter_turns
+from dynid.validation.dimensions import best_size, doubted, large_dimensions, position_scales, quarter_turns
 from dynid.validation.hypotheses import Hypothesis, known_values, other_gravity, payload_labels
 from dynid.validation.likelihood import residual_percent
 from dynid.validation.misfit import misfit_notices, stuck_notices, usual_errors
@@ -252,12 +252,12 @@ def _trials(fit: Fit, estimate: Estimate, suspicious: bool) -> _Trials:
     refuted: list[ResidualTest] = []
     if suspicious and _least(trials) > _SURELY:
         for test in doubted(mechanism, logs[0].position_names, tests, poor):
-            sizes = best_size(mechanism, logs, test, tried)
-            trials += sizes
+            trials += (sizes := best_size(mechanism, logs, test, tried))
             refuted += [] if sizes else [test]
         if _least(trials) > _CERTAINLY:
-            turns = quarter_turns(mechanism, logs, tests, poor)
-            trials += [trial for turn in turns for trial in tried(turn)]
+            trials += [t for turn in quarter_turns(mechanism, logs, tests, poor) for t in tried(turn)]
+        if _least(trials) > _SURELY:
+            trials += position_scales(mechanism, logs, tried)
     return _Trials(with_evidence(trials, tests), percent, refuted, odd)
 
 

@@ -1,4 +1,4 @@
-"""Corrections of the dimensions of a description: mm for m, degrees for radians, one length or zero off."""
+"""Corrections of a description by one number: mm for m, degrees for radians, a length, zero or scale off."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from dataclasses import replace
 
 import numpy as np
 
+from dynid.common.change import rounded
 from dynid.common.notices import notice
 from dynid.mechanism.description import ZERO, current, unit_of, unknown_change, unknown_entry
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.variant import resized
 from dynid.motion.log import Log
 from dynid.statistics.estimate import ResidualTest
-from dynid.validation.hypotheses import Hypothesis, shifted_zero
+from dynid.validation.hypotheses import Hypothesis, efforts_about, shifted_zero
 from dynid.validation.likelihood import EXPLAINS
 
 _LARGE = 5.0  # m or rad: no usual dimension in SI units
@@ -24,6 +25,7 @@ _DOUBTED, _MOST_DOUBTED = 1e-2, 5
 _MOST_UNTESTED = 4
 _MOST_TURNED = 2
 _FIRST_ANGLE, _FIRST_LENGTH = 0.05, 0.01  # rad, m: first step where nothing is known
+_FIRST_SCALE, _MOST_SCALE = 0.05, 0.6  # of a position: first step, and what is off by more is a unit
 _TOPS = 4  # parabolas, each through the best three sizes
 _SAME = 0.02  # of the first step: sizes that are closer need not both be tried
 _LEAST_STEP, _LONGEST = 1e-3, 8.0  # rad or m: first step of a search; times the first step: the last
@@ -136,6 +138,70 @@ def quarter_turns(
             yield replace(shifted_zero(mechanism, logs, joint, 0.5 * np.pi * quarters), fitted=0)
 
 
+def position_scales(mechanism: Mechanism, logs: tuple[Log, ...], tried: Tried) -> list[Hypothesis]:
+    """The joint whose scale, or gear ratio, leaves least, at its most likely size.
+
+    The parameters absorb the scale of an effort, but not that of a position. So each position is tried with
+    one step, and only the best of them is searched, with and without its effort.
+    """
+
+    def stepped(joint: int) -> float:
+        ways = (step for size in (_FIRST_SCALE, -_FIRST_SCALE) for step in tried(at(joint, size, False)))
+        return max((trial.likely for trial in ways), default=-np.inf)
+
+    def at(joint: int, size: float, geared: bool) -> Hypothesis:
+        return scaled_position(mechanism, logs, joint, size, geared)
+
+    names = logs[0].position_names
+    joints = [mechanism.joint_of_coordinate.get(name) for name in names]
+    plain = [k for k, joint in enumerate(joints) if joint is not None and not joint.has_quaternion]
+    likely = {joint: stepped(joint) for joint in plain}
+    if not likely or max(likely.values()) <= 0.0:
+        return []
+    joint = max(plain, key=lambda k: likely[k])
+    kinds = ("scale", "gear") if names[joint] in logs[0].effort_names else ("scale",)
+    tests = [ResidualTest(kind, names[joint], _FIRST_SCALE, "", None, 1.0, False) for kind in kinds]
+    return [trial for test in tests for trial in best_size(mechanism, logs, test, tried)]
+
+
+def scaled_position(
+    mechanism: Mechanism, logs: tuple[Log, ...], joint: int, size: float, geared: bool
+) -> Hypothesis:
+    """A joint whose position is too small by the factor 1 + size: counts of its encoder, or its gear ratio.
+
+    Args:
+        mechanism, logs: As described.
+        joint: Number of the measured position.
+        size: Of the correction, dimensionless.
+        geared: Whether its effort was computed with the same gear ratio: it is too large by this factor.
+    """
+    name, factor = logs[0].position_names[joint], 1.0 + size
+    scale = np.ones(len(logs[0].position_names))
+    scale[joint] = factor
+    columns: dict[str, dict[str, float]] = {f"q_{joint + 1}": {"scale": rounded(factor, 4)}}
+    corrected = tuple(log.with_positions(scale) for log in logs)
+    efforts = efforts_about(mechanism, name) if geared else []
+    if efforts:
+        columns[f"tau_{efforts[0] + 1}"] = {"scale": rounded(1.0 / factor, 4)}
+        tau = np.ones(len(mechanism.actuators))
+        tau[efforts] = 1.0 / factor
+        corrected = tuple(replace(log, tau=log.tau * tau) for log in corrected)
+    change, percent = {"columns": columns}, 100.0 * abs(1.0 / factor - 1.0)
+    large = "large" if factor < 1.0 else "small"
+    remark = notice("position-scale", joint=name, percent=percent, large=large, change=change)
+    if efforts:
+        remark = notice("position-scale", "geared", joint=name, percent=percent, large=large, change=change)
+    return Hypothesis(
+        remark,
+        mechanism,
+        corrected,
+        f"{'gear ratio' if efforts else 'scale'} of '{name}' corrected by {factor:.4g}",
+        fitted=1,
+        scale=tuple(scale.tolist()),
+        gains={name: 1.0 / factor} if efforts else {},
+    )
+
+
 _AtSize = Callable[[float], Hypothesis | None]
 
 
@@ -144,6 +210,11 @@ def _at_size(mechanism: Mechanism, logs: tuple[Log, ...], test: ResidualTest) ->
     if test.test == "zero":
         joint = logs[0].position_names.index(test.about)
         return lambda size: shifted_zero(mechanism, logs, joint, size) if abs(size) < _MOST_ZERO else None
+    if test.test in ("scale", "gear"):
+        joint, geared = logs[0].position_names.index(test.about), test.test == "gear"
+        return lambda size: (
+            scaled_position(mechanism, logs, joint, size, geared) if abs(size) < _MOST_SCALE else None
+        )
     described = current(mechanism, test.about)
     most = _MOST_SIZE * abs(described)
     return lambda size: (

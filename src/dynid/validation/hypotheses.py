@@ -303,7 +303,7 @@ def delays(
     for test in tests:
         if test.test != "delay" or not test.warned:
             continue
-        columns = _efforts(mechanism, test.about)
+        columns = efforts_about(mechanism, test.about)
         subject = "the efforts are" if test.about == ALL else f"the effort of '{test.about}' is"
         late = "later" if test.value > 0 else "earlier"
         change = delay_change({test.about: test.value}, logs[0].effort_names)
@@ -320,7 +320,7 @@ def gains(mechanism: Mechanism, logs: tuple[Log, ...], tests: Sequence[ResidualT
     for test in tests:
         if test.test != "gain" or not test.warned or test.about == ALL or test.value <= -0.9:
             continue
-        tau, efforts = np.ones(len(mechanism.actuators)), _efforts(mechanism, test.about)
+        tau, efforts = np.ones(len(mechanism.actuators)), efforts_about(mechanism, test.about)
         if not efforts:  # an equation of several motors
             continue
         scale = 1.0 / (1.0 + test.value)
@@ -360,7 +360,7 @@ def shifted_zero(mechanism: Mechanism, logs: tuple[Log, ...], joint: int, size: 
     )
 
 
-def _efforts(mechanism: Mechanism, about: str) -> list[int]:
+def efforts_about(mechanism: Mechanism, about: str) -> list[int]:
     """Columns of the efforts that a test is about; none if it is an equation of several motors."""
     names = [actuator.name for actuator in mechanism.actuators]
     return list(range(len(names))) if about == ALL else [i for i, name in enumerate(names) if name == about]

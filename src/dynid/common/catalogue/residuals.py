@@ -87,6 +87,21 @@ RESIDUALS = {
             " experiment file: {change} (rad or m, added to the reading)",
         ),
     ),
+    "position-scale": care(
+        "the positions of a joint are too large or too small by a factor: counts of its encoder, or its gear"
+        " ratio; see [verdict](../explanation/verdict.md#causes)",
+        "the positions of '{joint}' seem to be {percent:.3g} % too {large}",
+        "check the counts per turn of the encoder and the gear ratio of this joint, or correct its column in"
+        " the experiment file: {change}",
+        rank="signal",
+        traits=("wrong input", "log"),
+        corrections={"scale": "scale of '{}'", "gear": "gear ratio of '{}'"},
+        geared=(
+            "the positions of '{joint}' seem to be {percent:.3g} % too {large}, and its effort is wrong by"
+            " the inverse factor: its gear ratio is wrong",
+            "check the gear ratio of this joint, or correct its columns in the experiment file: {change}",
+        ),
+    ),
     "gravity-off": stop(
         f"gravity differs from the description: {_TESTS}",
         "{found} {percent:.0f} % of the residual remains{alike}",
