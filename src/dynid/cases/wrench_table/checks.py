@@ -137,22 +137,24 @@ def _accelerations(source: WrenchRows, joint: Joint, use: Bool[Array, "n"]) -> I
     if _rms(off) <= _MISFIT * size + _printed(source, "acceleration", child):
         return
     length = np.linalg.norm(g)
-    name, child, parent, rest = joint.name, joint.child, joint.parent, _rms(off)
+    rest = _rms(off)
     for sign, how, kind in ((-1.0, "subtracted from", "proper"), (1.0, "added to", KINEMATIC)):
         if length > 0 and _rms(off - sign * g) < _GRAVITY * length:
             yield notice(
                 "acceleration-misfit",
                 "gravity",
-                joint=name,
-                child=child,
-                parent=parent,
+                joint=joint.name,
+                child=joint.child,
+                parent=joint.parent,
                 off=rest,
                 size=size,
                 how=how,
                 kind=kind,
             )
             return
-    yield notice("acceleration-misfit", joint=name, child=child, parent=parent, off=rest, size=size)
+    yield notice(
+        "acceleration-misfit", joint=joint.name, child=joint.child, parent=joint.parent, off=rest, size=size
+    )
 
 
 def _point(
