@@ -61,9 +61,6 @@ def run() -> None:
     # and they wait by computing.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
-        from dynid.common.kept_code import keep_dataclass_code
-
-        keep_dataclass_code()
         from dynid.cli import main
 
         main(prog_name="dynid")

@@ -181,9 +181,9 @@ def grouping_symbols(
         rows: Equations in use; None for all of the model.
         base: The structural base set of these equations, where it is known already.
     """
+    parameters = parameter_table(mechanism)  # names and units, which dimensions do not change
 
     def base_of(robot: Mechanism, like: BaseSet | None = None) -> BaseSet:
-        parameters = parameter_table(robot)
         chosen = structural_rows(robot, model, rows)
         return structural_base(robot, model, parameters, chosen, ties=ties, loads=loads, like=like)
 
@@ -194,7 +194,7 @@ def grouping_symbols(
             assembly_of(robot, near=mechanism)
         return (nominal if robot is mechanism else base_of(robot, nominal)).coefficients()
 
-    units = {parameter.name: parameter.unit for parameter in parameter_table(mechanism)}
+    units = {parameter.name: parameter.unit for parameter in parameters}
     return recover_symbols(mechanism, coefficients, units=units)
 
 
