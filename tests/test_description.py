@@ -307,7 +307,7 @@ def test_of_mirror_images_the_one_whose_friction_brakes_is_named(
     estimate = identified(load_robot(other), log)
     found = estimate.verdict.reasons[0]
     assert found.code == "wrong-branch"
-    assert "sign of the position of 'crank'" in found.text
+    assert "signs of position and effort of 'crank'" in found.text
     # The list begins with what the verdict names, whichever it is.
     assert estimate.hypotheses[0].name.startswith("branch")
     count = causes._negative_count

@@ -129,6 +129,8 @@ def _ran(program: str, *, interrupted: bool = False) -> subprocess.CompletedProc
     with subprocess.Popen([sys.executable, "-u", "-c", code], text=True, **pipes) as process:
         first = process.stdout.readline() if interrupted and process.stdout else ""
         if interrupted:
+            # Python loses a signal that comes in the moment in which its main thread begins to wait.
+            time.sleep(0.2)
             process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=60)
     return subprocess.CompletedProcess(process.args, process.returncode, first + out, err)
