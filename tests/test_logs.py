@@ -281,7 +281,7 @@ def test_a_delay_does_not_carry_masked_samples_into_others(tmp_path):
     columns["tau_1"][500] = np.nan
     path = write_csv(tmp_path / "late.csv", columns)
     log = read_log(path, arm(), columns={"tau_1": Column("tau_1", delay=0.006)})
-    # The spline of its neighbours fills it; neither it nor what it was shifted into is used.
+    # It is filled from its neighbours; neither it nor what it is shifted into is used.
     assert log.segments == ((0, 998),)
     assert np.flatnonzero(~log.valid[:998]).tolist() == [498, 499, 500]
 

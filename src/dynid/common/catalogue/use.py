@@ -44,19 +44,19 @@ VALIDATION = {
         ),
     ),
     "joint-error": care(
-        "efforts on motion that was not fitted have errors that are not small: check the joints in the text;"
-        " see [verdict](../explanation/verdict.md)",
-        "errors that are not small on motion that was not fitted: {shown}{more}",
+        "errors of efforts on motion that was not fitted are not small: check the joints in the text; see"
+        " [verdict](../explanation/verdict.md)",
+        "errors on motion that was not fitted are not small: {shown}{more}",
         "check columns, units and signs of these joints, payloads of the logs, contacts, missing friction"
         " terms and the geometry of the description",
         rank="joint error",
         weak=(
-            "errors that are not small on motion that was not fitted: {shown}{more}. The logs determine"
+            "errors on motion that was not fitted are not small: {shown}{more}. The logs determine"
             " parameters of {names} poorly",
             "record a motion that moves {names} more, and identify from it too",
         ),
         slight=(
-            "errors that are not small on motion that was not fitted: {shown}{more}",
+            "errors on motion that was not fitted are not small: {shown}{more}",
             "look for contacts, another payload or missing friction terms at these joints, then check the"
             " geometry of the description",
         ),
